@@ -58,7 +58,12 @@ OPTIONS = [
     ("gret_transformer_base", {"global_pooling": "mean", "global_capsules": 5}),
     ("gret_transformer_base", {"global_pooling": "concat", "global_capsules": 48, "global_capsule_dim": 3}),
     ("gret_transformer_base", {"global_iterations": 1, "encoder_normalize_before": True}),
-    # all three mechanisms in one model
+    ("selective_transformer_base", {"query_key_norm": "none"}),
+    ("selective_transformer_base", {"selective_attention": "none", "query_key_norm": "decoder"}),
+    ("selective_transformer_base", {"encoder_routing": "both", "decoder_routing": "horizontal"}),
+    ("selective_transformer_base", {"selective_attention": "encoder", "decoder_routing": "horizontal"}),
+    ("selective_transformer_base", {"encoder_normalize_before": True, "attention_dropout": 0.1}),
+    # three mechanisms in one model
     ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}),
     ("capsnmt", {"decoder_context": "concat", "leaky_softmax": True}),
     ("capsnmt", {"aggregation_weights": "shared", "aggregation_positions": "none", "aggregation_scoring": "votes"}),

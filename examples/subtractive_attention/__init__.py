@@ -1,6 +1,6 @@
 """Self-attention that may subtract what its logits agree on, and simpler changes of the logits: a set of trials.
 
-    fairseq-train DATA --user-dir examples/subtractive_attention --arch subtractive_transformer_tiny \
+    fairseq-train DATA --user-dir examples/subtractive_attention --arch trial_transformer_tiny \
         --subtraction mean …
 
 The capsule-Transformer (Duan et al. 2020) adds to the logits `E` what heads and earlier positions agree on. Here each
@@ -311,7 +311,7 @@ class Subtraction(Mechanism):
     summary = "subtracts from the logits of self-attention what heads and earlier words agree on, or flattens them"
     options = SubtractionConfig
     off = {"subtraction": "none"}
-    preset = "subtractive"
+    preset = "trial"
     on = {"subtraction": "mean"}
 
     def attention(self, config, place):

@@ -1,4 +1,4 @@
-"""What generation keeps between steps: keys and values, prefixes that are routed, and the votes of PAST and FUTURE."""
+"""What generation keeps between steps: keys, values, queries, routed prefixes, and the votes of PAST and FUTURE."""
 
 from typing import Any, List, NoReturn
 
@@ -66,6 +66,22 @@ class PrefixLayer(_KeptLayer):
         return 0 if self.kept is None else self.kept.length
 
 
+class QueriesLayer(_KeptLayer):
+    """The queries so far of a self-attention in which earlier words mask keys."""
+
+    def extend(self, queries: Tensor) -> Tensor:
+        """Append new queries `[B, H, N, d]`, and return all."""
+        self.device, self.batch_size = queries.device, len(queries)
+        self.kept = queries if self.kept is None else torch.cat([self.kept, queries], dim=2)
+        return self.kept
+
+    def select(self, rows: Tensor) -> Tensor:
+        return self.kept[rows]
+
+    def get_seq_length(self) -> int:
+        return 0 if self.kept is None else self.kept.size(2)
+
+
 class VotesLayer(_KeptLayer):
     """What PAST and FUTURE need of the source, computed once and reordered with the hypotheses."""
 
@@ -84,7 +100,9 @@ class VotesLayer(_KeptLayer):
 
 def new_cache(config: CapsuleConfig) -> EncoderDecoderCache:
     """Return an empty cache for a model with this configuration."""
-    routes = config.decoder_routing != "none"
+    selects = config.selective_attention in ("decoder", "both")
+    routes = config.decoder_routing != "none" and not selects
     own: List[Any] = [PrefixLayer() if routes else DynamicLayer() for _ in range(config.decoder_layers)]
+    own += [QueriesLayer() for _ in range(config.decoder_layers) if selects]
     source: List[Any] = [DynamicLayer() for _ in range(config.decoder_layers)]
     return EncoderDecoderCache(Cache(layers=own), Cache(layers=[*source, VotesLayer()]))

@@ -55,6 +55,8 @@ class CapsuleConfig(PreTrainedConfig):
     encoder_routing_layers: Optional[List[int]] = None
     decoder_routing: str = "none"
     routing_iterations: int = 3
+    query_key_norm: str = "none"
+    selective_attention: str = "none"
     past_future: str = "none"
     past_future_capsules: int = 2
     redundant_capsules: int = 2

@@ -9,9 +9,9 @@ from torch.nn.functional import dropout, embedding, pad
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 
-from fairseq_capsule.huggingface.cache import PrefixLayer
+from fairseq_capsule.huggingface.cache import PrefixLayer, QueriesLayer
 from fairseq_capsule.huggingface.configuration import CapsuleConfig
-from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
 
 
 class Memory(NamedTuple):
@@ -29,13 +29,15 @@ class Memory(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Multi-head attention, `softmax(mask(route(Q Kᵀ))) V`.
+    """Multi-head attention, `softmax(mask(route(select(norm(Q Kᵀ))))) V`.
 
     Args:
         size: of the queries' states and of the output.
         heads: the number of heads `H`.
         source_size: of the states that keys and values come from, in a cross-attention; None in a self-attention.
         causal: whether a query cannot attend to later keys.
+        norm: of queries and keys; None without it.
+        selection: subtracts from the logits what earlier words masked; None without it.
         routing: routes the logits; None without routing.
         dropout: of the attention weights.
         layer: the number of its layer in the cache, from 0.
@@ -48,6 +50,8 @@ class Attention(nn.Module):
         *,
         source_size: Optional[int] = None,
         causal: bool = False,
+        norm: Optional[QueryKeyNorm] = None,
+        selection: Optional[SelectiveAttention] = None,
         routing: Optional[AttentionRouting] = None,
         dropout: float = 0.0,
         layer: int = 0,
@@ -57,7 +61,7 @@ class Attention(nn.Module):
         self.scale = (size // heads) ** -0.5
         self.q_proj, self.out_proj = nn.Linear(size, size), nn.Linear(size, size)
         self.k_proj, self.v_proj = (nn.Linear(source_size or size, size) for _ in "kv")
-        self.routing = routing
+        self.query_key_norm, self.selective_attention, self.routing = norm, selection, routing
 
     def forward(
         self, states: Tensor, padding_mask: Optional[Tensor], memory: Optional[Memory] = None
@@ -74,17 +78,27 @@ class Attention(nn.Module):
         """
         q, k, v = (self._heads(projection(states)) for projection in (self.q_proj, self.k_proj, self.v_proj))
         cache = None if memory is None or memory.cache is None else memory.cache.self_attention_cache
-        if self.routing is None:
-            if cache is not None:
-                k, v = cache.update(k, v, self.layer)
-            return self._attend(self.scale * q @ k.mT, v, padding_mask)
-        if padding_mask is not None:  # logits of padding are 0, and do not affect the routing
+        changes_logits = not (self.selective_attention is None and self.routing is None)
+        if padding_mask is not None and changes_logits:  # logits of padding are 0, and do not affect others
             new = padding_mask[:, None, -q.size(2) :, None]
             q, k = q.masked_fill(new, 0), k.masked_fill(new, 0)
+        scale = self.scale
+        if self.query_key_norm is not None:
+            (q, k), scale = self.query_key_norm(scale * q, k), 1.0
+        if cache is not None and changes_logits and self.selective_attention is None:
+            return self._attend(*self._extend(cache.layers[self.layer], q, k, v, scale), padding_mask)
+        q, rows = scale * q, q.size(2)
         if cache is not None:
-            return self._attend(*self._extend(cache.layers[self.layer], q, k, v), padding_mask)
-        q = self.scale * q
-        return self._attend(self.routing(q @ k.mT, padding_mask, factors=(q, k)), v, padding_mask)
+            k, v = cache.update(k, v, self.layer)
+            if self.selective_attention is not None:
+                q = self._all_queries(cache.layers[-1 - self.layer], q)
+        logits = q @ k.mT
+        factors: Any = (q, k)
+        if self.selective_attention is not None:
+            logits, factors = self.selective_attention(logits, padding_mask), None
+        if self.routing is not None:
+            logits = self.routing(logits, padding_mask, factors=factors)
+        return self._attend(logits[:, :, -rows:], v, padding_mask)
 
     def cross(self, states: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         """Attend to the source; arguments and results as in `forward`."""
@@ -103,15 +117,22 @@ class Attention(nn.Module):
     def _heads(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _extend(self, layer: Any, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
+    @staticmethod
+    def _all_queries(layer: Any, q: Tensor) -> Tensor:
+        """Append queries of new positions to the prefix, and return all."""
+        if not isinstance(layer, QueriesLayer):
+            raise TypeError("a model with selective attention needs a cache of its own: pass none, or its new_cache()")
+        return layer.extend(q)
+
+    def _extend(self, layer: Any, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tuple[Tensor, Tensor]:
         """Append new positions to the prefix. Returns their routed logits `[B, H, L, K]`, and all values."""
         assert self.routing is not None
         if not isinstance(layer, PrefixLayer):
             raise TypeError("a model that routes attention needs a cache of its own: pass none, or its new_cache()")
         rows = []
         for position in zip(q.split(1, dim=2), k.split(1, dim=2), v.split(1, dim=2)):
-            _, row, queries, keys, logits, values = layer.extend(*position, self.scale)
-            rows.append(self.routing.forward_last(row, queries, keys, logits, self.scale))
+            _, row, queries, keys, logits, values = layer.extend(*position, scale)
+            rows.append(self.routing.forward_last(row, queries, keys, logits, scale))
         length = values.size(2)
         return torch.cat([pad(row, (0, length - row.size(3))) for row in rows], dim=2), values
 
@@ -149,7 +170,10 @@ class Layer(nn.Module):
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation = ACT2FN[config.activation]
         options: Any = {"dropout": config.attention_dropout, "layer": number}
-        self.self_attn = Attention(size, heads, causal=decoder, routing=routing, **options)
+        norm, selection = from_options.query_key_norm(config, side), from_options.selective_attention(config, side)
+        self.self_attn = Attention(
+            size, heads, causal=decoder, norm=norm, selection=selection, routing=routing, **options
+        )
         self.self_attn_layer_norm = nn.LayerNorm(size)
         if decoder:
             self.encoder_attn = Attention(size, heads, source_size=config.encoder_embed_dim, **options)

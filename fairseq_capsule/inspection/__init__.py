@@ -10,6 +10,7 @@ from fairseq_capsule.inspection.attention import PLAIN
 from fairseq_capsule.inspection.attention_routing import AttentionRoutingInspection
 from fairseq_capsule.inspection.global_representation import GlobalRepresentationInspection
 from fairseq_capsule.inspection.past_future import PastFutureInspection
+from fairseq_capsule.inspection.selective_attention import SelectiveAttentionInspection
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import OTHER, Inspection, NamedArray, Panel, Sentence, View, named
 from fairseq_capsule.mechanisms.base import active_mechanisms
@@ -37,6 +38,7 @@ __all__ = [
 INSPECTIONS: Dict[str, Inspection] = {
     "global_representation": GlobalRepresentationInspection(),
     "past_future": PastFutureInspection(),
+    "selective_attention": SelectiveAttentionInspection(),
     "attention_routing": AttentionRoutingInspection(),
     "aggregation": AggregationInspection(),
 }

@@ -1,4 +1,4 @@
-"""fairseq's attention, split so that mechanisms can change its logits and the combination of its heads."""
+"""fairseq's attention, split so that mechanisms can change its factors, its logits and the combination of its heads."""
 
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -17,7 +17,7 @@ Step = Tuple[Tensor, Tensor, Optional[Tensor]]  # changed logits of a query `[B,
 
 
 class SplitAttention(MultiheadAttention):
-    """Attention `combine(softmax(mask(change(Q Kᵀ))) V)` with parameters named as in fairseq.
+    """Attention `combine(softmax(mask(change(Q Kᵀ))) V)` with parameters named as in fairseq; `Q`, `K` may change too.
 
     Mechanisms attach the parts. Without parts the attention computes what fairseq's does. With `cross`, keys and values
     come from another sequence.
@@ -27,18 +27,21 @@ class SplitAttention(MultiheadAttention):
         super().__init__(embed_dim, num_heads, self_attention=not cross, encoder_decoder_attention=cross, **options)
         self.dropout_module.module_name = "MultiheadAttention"  # the name that --retain-dropout-modules knows
         self.mechanism_parts: Dict[str, str] = {}  # the mechanism of each part, by the attribute that holds it
-        self.changes_logits: Tuple[str, ...] = ()  # attributes, in order
+        self.changes_factors: Tuple[str, ...] = ()  # attributes, in order
+        self.changes_logits: Tuple[str, ...] = ()
         self.combines_heads: Optional[str] = None
 
     def attach(self, mechanism: str, place: str, part: nn.Module) -> None:
-        """Attach a part to the "logits", after the parts that change them already, or the "heads", as `out_proj`."""
-        if place not in ("logits", "heads"):
-            raise ValueError(f"{mechanism}: an attention has no part {place}; name logits or heads")
+        """Attach a part to the "factors" or "logits", after the parts that change them already, or as `out_proj`."""
+        if place not in ("factors", "logits", "heads"):
+            raise ValueError(f"{mechanism}: an attention has no part {place}; name factors, logits or heads")
         if place == "heads" and self.combines_heads:
             other = self.mechanism_parts[self.combines_heads]
             raise UserError(f"{mechanism} and {other} both combine the heads of an attention; turn one of them off")
         name = add_part(self, mechanism, part, "an attention")
-        if place == "logits":
+        if place == "factors":
+            self.changes_factors = (*self.changes_factors, name)
+        elif place == "logits":
             self.changes_logits = (*self.changes_logits, name)
         else:
             self.combines_heads, self.out_proj = name, None
@@ -65,17 +68,16 @@ class SplitAttention(MultiheadAttention):
         """
         if incremental_state is None:
             q, k, v = self.factors(query, key_padding_mask, key)
+            if not (self.changes_logits or need_weights or need_head_weights or self._drops):
+                output = fused_attention(q, k, v, key_padding_mask, attn_mask)
+                return self._combined(output, query), None
             logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
         elif self.self_attention:
             logits, v, key_padding_mask = self._extend(incremental_state, query, key_padding_mask)
         else:
             logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
         weights = masked_attention(logits, key_padding_mask, attn_mask)
-        output = self.dropout_module(weights.type_as(v)) @ v
-        if self.combines_heads is None:
-            output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
-        else:
-            output = getattr(self, self.combines_heads)(output.transpose(1, 2)).transpose(0, 1)
+        output = self._combined(self.dropout_module(weights.type_as(v)) @ v, query)
         if not (need_weights or need_head_weights):
             return output, None
         return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
@@ -91,6 +93,17 @@ class SplitAttention(MultiheadAttention):
             self._set_input_buffer(incremental_state, saved)
         return incremental_state
 
+    @property
+    def _drops(self) -> bool:
+        return self.dropout_module.p > 0 and (self.training or self.dropout_module.apply_during_inference)
+
+    def _combined(self, heads: Tensor, query: Tensor) -> Tensor:
+        """Return the output `[L, B, C]` of the heads `[B, H, L, d]`."""
+        if self.combines_heads is None:
+            return self.out_proj(heads.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
+        output: Tensor = getattr(self, self.combines_heads)(heads.transpose(1, 2))
+        return output.transpose(0, 1)
+
     def changed(self, logits: Tensor, key_padding_mask: Optional[Tensor], factors: Tuple[Tensor, Tensor]) -> Tensor:
         """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors."""
         for index, name in enumerate(self.changes_logits):
@@ -100,16 +113,22 @@ class SplitAttention(MultiheadAttention):
     def factors(
         self, query: Tensor, key_padding_mask: Optional[Tensor], key: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        """Return scaled queries and keys whose products are the logits, and values, each `[B, H, L, d]`.
+        """Return scaled queries and keys as the parts change them, whose products are the logits, and values.
 
-        Those of padding are 0: in self-attention queries and keys, otherwise keys. Arguments as in `forward`.
+        Each is `[B, H, L, d]`. Those of padding are 0: in self-attention queries and keys, otherwise keys. Arguments as
+        in `forward`.
         """
         q, k, v = self._project(query, key)
         if self.self_attention:
             q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
-            return q, k, v
-        (k,) = _zero_padding(key_padding_mask, k)
-        return q * self.scaling, k, v
+        else:
+            q, (k,) = q * self.scaling, _zero_padding(key_padding_mask, k)
+        return (*self._changed_factors(q, k), v)
+
+    def _changed_factors(self, q: Tensor, k: Tensor) -> Tuple[Tensor, Tensor]:
+        for name in self.changes_factors:
+            q, k = getattr(self, name)(q, k)
+        return q, k
 
     def _heads(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.num_heads, self.head_dim)).permute(1, 2, 0, 3)
@@ -140,15 +159,23 @@ class SplitAttention(MultiheadAttention):
             mask, saved.get("prev_key_padding_mask"), batch_size=q.size(0), src_len=before + 1, static_kv=False
         )
         mask = None if mask is None else mask.bool()
-        q, k = _zero_padding(None if mask is None else mask[:, -1:], q, k)
-        parts = [getattr(self, name) for name in self.changes_logits]
-        if len(parts) != 1 or not hasattr(parts[0], "forward_last"):
-            for name, row in (("prev_key", k), ("prev_value", v)):
-                saved[name] = torch.cat([saved[name], row], 2) if before else row
-            return self._changed_row(incremental_state, saved, q, mask)
-        saved["prefix"], *rows, values = extend(prefix, q, k, v, self.scaling)
+        (q, k), scale = _zero_padding(None if mask is None else mask[:, -1:], q, k), self.scaling
+        if self.changes_factors:
+            (q, k), scale = self._changed_factors(q * scale, k), 1.0
+        parts = {name: getattr(self, name) for name in self.changes_logits}
+        if len(parts) == 1 and all(hasattr(part, "forward_last") for part in parts.values()):
+            saved["prefix"], *rows, values = extend(prefix, q, k, v, scale)
+            self._set_input_buffer(incremental_state, saved)
+            return parts[self.changes_logits[0]].forward_last(*rows, scale), values, mask
+        for name, row in (("prev_key", k), ("prev_value", v)):
+            saved[name] = torch.cat([saved[name], row], 2) if before else row
+        if not all(hasattr(part, "forward_next") for part in parts.values()):
+            return self._changed_row(incremental_state, saved, q * scale, saved["prev_key"], mask)
+        logits = q * scale @ saved["prev_key"].transpose(2, 3)
+        for name, part in parts.items():
+            logits, saved[f"prev_{name}"] = part.forward_next(logits, mask, saved.get(f"prev_{name}"))
         self._set_input_buffer(incremental_state, saved)
-        return parts[0].forward_last(*rows, self.scaling), values, mask
+        return logits, saved["prev_value"], mask
 
     def _attend_source(
         self, incremental_state: IncrementalState, query: Tensor, key: Optional[Tensor], mask: Optional[Tensor]
@@ -161,11 +188,15 @@ class SplitAttention(MultiheadAttention):
             saved["prev_key_padding_mask"] = mask
         mask = saved.get("prev_key_padding_mask")
         mask = None if mask is None else mask.bool()
-        return self._changed_row(incremental_state, saved, self._heads(self.q_proj(query)), mask)
+        q, k = self._heads(self.q_proj(query)) * self.scaling, saved["prev_key"]
+        if self.changes_factors:
+            q, k = self._changed_factors(q, *_zero_padding(mask, k))
+        return self._changed_row(incremental_state, saved, q, k, mask)
 
-    def _changed_row(self, state: IncrementalState, saved: Dict[str, Any], q: Tensor, mask: Optional[Tensor]) -> Step:
-        """Change the logits of the last query. Parts read the queries of the whole prefix."""
-        queries, keys = q * self.scaling, saved["prev_key"]
+    def _changed_row(
+        self, state: IncrementalState, saved: Dict[str, Any], queries: Tensor, keys: Tensor, mask: Optional[Tensor]
+    ) -> Step:
+        """Change the logits of the last query `[B, H, 1, d]`. Parts read the queries of the whole prefix."""
         if self.changes_logits:
             queries = torch.cat([saved["prev_query"], queries], 2) if "prev_query" in saved else queries
             saved["prev_query"] = queries
@@ -194,12 +225,28 @@ def masked_attention(logits: Tensor, key_padding_mask: Optional[Tensor], attn_ma
     if attn_mask is not None:
         logits = logits + attn_mask
     if key_padding_mask is not None:
-        # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would
-        # be NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
-        lowest = torch.finfo(logits.dtype).min / 2
-        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
-        logits = logits + padding[:, None, None, :]
+        logits = logits + _added_at_padding(key_padding_mask, logits)
     return utils.softmax(logits, dim=-1)
+
+
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]
+) -> Tensor:
+    """Return `softmax(mask(q kᵀ)) v`, without the logits in memory where a kernel can."""
+    mask = None if attn_mask is None else attn_mask.type_as(q)
+    if key_padding_mask is not None:
+        padding = _added_at_padding(key_padding_mask, q)
+        mask = padding if mask is None else mask + padding
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+
+
+def _added_at_padding(key_padding_mask: Tensor, like: Tensor) -> Tensor:
+    """Return what is added to logits, `[B, 1, 1, K]`."""
+    # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would be
+    # NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
+    lowest = torch.finfo(like.dtype).min / 2
+    padding = like.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
+    return padding[:, None, None, :]
 
 
 ATTRIBUTES = {"self": "self_attn", "cross": "encoder_attn"}  # of fairseq's layers, by the kind of the attention

@@ -18,6 +18,7 @@ from fairseq_capsule.modules.past_future import (
     PastFutureRouting,
     SourceParts,
 )
+from fairseq_capsule.modules.selective_attention import QueryKeyNorm, SelectiveAttention
 
 __all__ = [
     "AttentionRouting",
@@ -33,6 +34,8 @@ __all__ = [
     "PastFutureOutput",
     "PastFutureRouting",
     "PlainSum",
+    "QueryKeyNorm",
+    "SelectiveAttention",
     "SimpleAggregation",
     "SourceParts",
 ]

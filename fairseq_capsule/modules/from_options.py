@@ -12,6 +12,7 @@ from fairseq_capsule.modules.past_future import (
     PastFutureClassifier,
     PastFutureRouting,
 )
+from fairseq_capsule.modules.selective_attention import QueryKeyNorm, SelectiveAttention
 
 
 def encoder_attention_routing(config: Any) -> Optional[AttentionRouting]:
@@ -32,6 +33,17 @@ def decoder_attention_routing(config: Any) -> Optional[AttentionRouting]:
         return None
     heads = config.decoder_attention_heads
     return AttentionRouting(heads, vertical=False, iterations=config.routing_iterations, causal=True)
+
+
+def query_key_norm(config: Any, side: str) -> Optional[QueryKeyNorm]:
+    """Build the norm of a self-attention of the "encoder" or "decoder"; None where there is none."""
+    heads = getattr(config, f"{side}_attention_heads")
+    return QueryKeyNorm(heads) if config.query_key_norm in ("both", side) else None
+
+
+def selective_attention(config: Any, side: str) -> Optional[SelectiveAttention]:
+    """Build what masks keys in a self-attention of the "encoder" or "decoder"; None where nothing does."""
+    return SelectiveAttention(side == "decoder") if config.selective_attention in ("both", side) else None
 
 
 def global_representation(config: Any, source_dim: int, source_layers: int) -> Dict[str, Any]:

@@ -43,6 +43,6 @@ fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpo
   --alignments data/toy/raw/alignments/test.align --out results/analysis/toy
 
 # The gains of subtractive attention, from the archive: `fairseq-capsule share unpack results/attention.tar.xz runs` makes the log.
-free='transformer++model.subtraction-one_iteration++task.log_routing-true+_name-subtractive_transformer_tiny+optimization.max_epoch-24'
+free='transformer++model.subtraction-one_iteration++task.log_routing-true+_name-trial_transformer_tiny+optimization.max_epoch-24'
 python examples/subtractive_attention/gains.py runs/paper/multi30k/$free+user_dir-subtractive_attention/seed2/train.log \
   docs/images/results-gains.png

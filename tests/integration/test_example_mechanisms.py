@@ -66,7 +66,7 @@ def test_two_parts_that_combine_the_heads_are_refused():
         attention.attach("two", "heads", torch.nn.Identity())
     with pytest.raises(UserError, match="an attention already has a part one; turn one of them off"):
         attention.attach("one", "logits", torch.nn.Identity())
-    with pytest.raises(ValueError, match="an attention has no part head; name logits or heads"):
+    with pytest.raises(ValueError, match="an attention has no part head; name factors, logits or heads"):
         attention.attach("three", "head", torch.nn.Identity())
 
 

@@ -38,14 +38,14 @@ def test_all_forms_are_tested(example):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 def test_each_form_keeps_the_invariants(invariant, form):
-    invariant("subtractive_transformer_tiny", {"subtraction": form})
+    invariant("trial_transformer_tiny", {"subtraction": form})
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in (*HAVE_NO_GAIN, *START_ELSEWHERE)])
 def test_a_new_model_translates_as_its_baseline(form):
     torch.manual_seed(1)
-    plain = build_small("subtractive_transformer_tiny", {"subtraction": "none"})
-    model = build_small("subtractive_transformer_tiny", {"subtraction": form})
+    plain = build_small("trial_transformer_tiny", {"subtraction": "none"})
+    model = build_small("trial_transformer_tiny", {"subtraction": form})
     missing = model.load_state_dict(plain.state_dict(), strict=False)
     assert not missing.unexpected_keys
     for name in missing.missing_keys:  # the small models have random parameters
@@ -246,7 +246,7 @@ def test_two_changes_follow_each_other(example, form, first, second, causal):
 def test_gains_are_logged_by_attention_and_head(example):
     from fairseq_capsule.inspection import gather_statistics
 
-    model = build_small("subtractive_transformer_tiny", {"subtraction": "one_iteration"})
+    model = build_small("trial_transformer_tiny", {"subtraction": "one_iteration"})
     gains = model.encoder.layers[1].self_attn.subtraction.heads_gain.weight
     torch.nn.init.constant_(gains, -0.5)
     tokens = torch.tensor([[5, 6, 2]])

@@ -1,4 +1,4 @@
-"""A mechanism that changes the logits of all attentions: row `l` also has the sum of the rows up to it."""
+"""Mechanisms that change attentions: the logits, or queries and keys, also have the sum of those up to them."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from torch import nn
 
 from fairseq_capsule import extending
 from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small
 
 
@@ -38,11 +39,41 @@ class RunningSum(Mechanism):
         return {"logits": SumOfRows()}
 
 
+class SumOfFactors(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(()))
+
+    def forward(self, queries, keys, padding_mask):
+        sums = queries.cumsum(2), keys.cumsum(2)
+        if padding_mask is not None:
+            sums = (part.masked_fill(padding_mask[:, None, :, None], 0) for part in sums)
+        return tuple(part + self.gain * summed for part, summed in zip((queries, keys), sums))
+
+
+@dataclass
+class RunningFactorsConfig(FairseqDataclass):
+    running_factors: bool = False
+
+
+class RunningFactors(Mechanism):
+    name = "running_factors"
+    summary = "an example that reads earlier queries and keys"
+    options = RunningFactorsConfig
+    off = {"running_factors": False}
+    preset = "running_factors"
+    on = {"running_factors": True}
+
+    def attention(self, config, place):
+        return {"factors": SumOfFactors()} if place.kind == "self" else {}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    """Register it before attention routing, and take it out of the registry at the end."""
+    """Register them before attention routing, and take them out of the registry at the end."""
     before = list(base._REGISTRY)
-    extending.add_mechanism(RunningSum(), before="attention_routing")
+    for mechanism in (RunningSum(), RunningFactors()):
+        extending.add_mechanism(mechanism, before="attention_routing")
     yield
     base._REGISTRY[:] = before
 
@@ -51,9 +82,25 @@ ROUTING = {"encoder_routing": "both", "decoder_routing": "horizontal"}
 
 
 @pytest.mark.parametrize("options", [{}, ROUTING], ids=["alone", "before routing"])
+@pytest.mark.parametrize("mechanism", ["running_sum", "running_factors"])
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
-def test_it_keeps_the_invariants(invariant, options):
-    invariant("running_sum_transformer_tiny", options)
+def test_they_keep_the_invariants(invariant, mechanism, options):
+    invariant(f"{mechanism}_transformer_tiny", options)
+
+
+def test_changed_factors_give_the_attention_of_changed_logits():
+    torch.manual_seed(1)
+    attention = SplitAttention(12, 3).double().eval()
+    attention.attach("running_factors", "factors", SumOfFactors().double())
+    torch.nn.init.constant_(attention.running_factors.gain, 0.5)
+    states, mask = torch.randn(5, 2, 12).double(), torch.zeros(2, 5, dtype=torch.bool)
+    mask[1, 3:] = True
+    later = torch.full((5, 5), float("-inf")).triu(1)
+    arguments = {"query": states, "key_padding_mask": mask, "attn_mask": later}
+    fused, none = attention(**arguments, need_weights=False)
+    output, weights = attention(**arguments, need_weights=True)
+    assert none is None and weights.shape == (2, 5, 5)
+    torch.testing.assert_close(fused, output, rtol=0, atol=1e-6)  # fairseq's softmax is in float32
 
 
 def test_it_is_in_all_attentions_in_order():

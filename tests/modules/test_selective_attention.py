@@ -1,0 +1,75 @@
+import math
+
+import pytest
+import torch
+
+from fairseq_capsule.modules import QueryKeyNorm, SelectiveAttention
+from tests.references.selection import normed_logits, selective_logits
+
+B, H, L, D = 3, 3, 6, 4
+CAUSAL = pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+
+
+def _factors():
+    """Return queries, keys and the padding mask: on the right in the second sentence, on the left in the third."""
+    torch.manual_seed(1)
+    mask = torch.zeros(B, L, dtype=torch.bool)
+    mask[1, 3:] = mask[2, :2] = True
+    queries, keys = (torch.randn(B, H, L, D, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    return queries, keys, mask
+
+
+def _logits(queries, keys, mask):
+    queries, keys = (rows.masked_fill(mask[:, None, :, None], 0) for rows in (queries, keys))
+    return queries @ keys.transpose(2, 3)
+
+
+def _compare(fast, literal, inputs):
+    """Compare results and their gradients."""
+    torch.testing.assert_close(fast, literal, rtol=0, atol=1e-13)
+    weights = torch.randn_like(fast)
+    gradients = (torch.autograd.grad((result * weights).sum(), inputs, retain_graph=True) for result in (fast, literal))
+    for ours, expected in zip(*gradients):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
+
+
+@CAUSAL
+def test_selection_equals_the_literal_formula(causal):
+    queries, keys, mask = _factors()
+    logits = _logits(queries, keys, mask)
+    fast, literal = SelectiveAttention(causal)(logits, mask), selective_logits(logits, mask, causal)
+    _compare(fast, literal, [queries, keys])
+    whole = SelectiveAttention(causal)(logits[:1])
+    torch.testing.assert_close(whole, literal[:1], rtol=0, atol=1e-13)
+
+
+def test_the_norm_equals_the_literal_formula():
+    queries, keys, _ = _factors()
+    queries, keys = queries[:1].detach().requires_grad_(), keys[:1].detach().requires_grad_()
+    norm = QueryKeyNorm(H).double()
+    torch.nn.init.normal_(norm.scale)
+    changed, changed_keys = norm(queries / math.sqrt(D), keys)
+    literal = normed_logits(queries / math.sqrt(D), keys, norm.scale)
+    _compare(changed @ changed_keys.transpose(2, 3), literal, [queries, keys, norm.scale])
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_one_word_at_a_time_gives_the_same(padded):
+    queries, keys, mask = _factors()
+    mask = mask if padded else torch.zeros_like(mask)
+    logits = _logits(queries, keys, mask).detach()
+    selection, earlier = SelectiveAttention(True), None
+    whole = selection(logits, mask)
+    for l in range(L):
+        seen = mask[:, : l + 1] if padded else None
+        row, earlier = selection.forward_next(logits[:, :, l : l + 1, : l + 1], seen, earlier)
+        words = ~mask[:, l]
+        torch.testing.assert_close(row[words, :, 0], whole[words, :, l, : l + 1], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_long_sentences_in_half_precision_are_finite(dtype):
+    torch.manual_seed(1)
+    logits = (50 + 20 * torch.randn(1, 2, 2000, 2000)).to(dtype)
+    selected = SelectiveAttention(True)(logits)
+    assert selected.dtype == dtype and torch.isfinite(selected.float().clamp(min=-6e4)).all()
