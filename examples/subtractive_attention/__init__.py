@@ -82,24 +82,18 @@ class NormedFactors(nn.Module):
 
 
 class Direction(NormedFactors):
-    """`(s_h q̂_l + g_h ĉ_l) k̂ᵀ / √d`; `ĉ_l` has the direction of `Σ_{t ≤ l} q̂_t` and a root mean square of 1.
+    """`(s_h q̂_l + g_h ĉ_l) k̂ᵀ / √d`; `ĉ_l` has the direction of `Σ_{t ≤ l} q̂_t` and a root mean square of 1."""
 
-    Args:
-        zeroed: whether a key counts only from its own word on: for key `k` the sum begins with the query of word `k`.
-    """
-
-    def __init__(self, heads, *, zeroed=False):
+    def __init__(self, heads):
         super().__init__(heads)
-        self.zeroed = zeroed
         self.direction_gain = Gain(heads)
 
     def forward(self, logits, padding_mask=None, factors=None):
         queries, keys = self.normed(factors)
-        size = queries.cumsum(2).square().mean(-1, keepdim=True).sqrt()
-        scale = self.direction_gain() * valid_rows(logits, padding_mask) / size.clamp(min=1e-6)
-        rows = queries @ keys.transpose(2, 3)
-        earlier = (rows.tril() if self.zeroed else rows).cumsum(2)
-        return ((1 + self.gain()) * rows + scale * earlier) / math.sqrt(keys.size(3))
+        sums = queries.cumsum(2)
+        earlier = F.rms_norm(sums, sums.shape[-1:]) * valid_rows(logits, padding_mask)
+        queries = (1 + self.gain()) * queries + self.direction_gain() * earlier
+        return queries @ keys.transpose(2, 3) / math.sqrt(keys.size(3))
 
 
 class Mean(nn.Module):
@@ -140,26 +134,6 @@ class Coverage(nn.Module):
     def forward(self, logits, padding_mask=None, factors=None):
         number = torch.arange(logits.size(2), device=logits.device).clamp(min=1).view(-1, 1)
         return logits + self.gain() * (logits.cumsum(2) - logits) / number
-
-
-class Selective(nn.Module):
-    """Selective attention (Leviathan et al. 2024, arXiv:2410.02703): `e_l − Σ_{t < l} relu(e_t of the first head)`.
-
-    No word masks itself or the first word, nor in a decoder a later one.
-    """
-
-    def __init__(self, causal):
-        super().__init__()
-        self.causal = causal
-
-    @in_float32
-    def forward(self, logits, padding_mask=None, factors=None):
-        valid = valid_rows(logits, padding_mask)
-        first = valid.cumsum(2).eq(1).transpose(2, 3)
-        own = torch.eye(logits.size(2), dtype=torch.bool, device=logits.device)
-        masking = logits[:, :1].relu().masked_fill(own | first, 0)
-        masking = masking.tril() if self.causal else masking
-        return logits - valid * (masking.cumsum(2) - masking)
 
 
 class Capsules(nn.Module):
@@ -280,9 +254,6 @@ FORMS = {
     "qk_norm_query": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads)]),
     "qk_norm_mean": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads, zeroed=causal)]),
     "qk_norm_direction": lambda heads, causal: Direction(heads),
-    "qk_norm_direction_zeroed": lambda heads, causal: Direction(heads, zeroed=causal),
-    "qk_norm_one_iteration": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal)]),
-    "qk_norm_selective": lambda heads, causal: Chain([NormedFactors(heads), Selective(causal)]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),
@@ -291,7 +262,6 @@ FORMS = {
     "mean_of_others": lambda heads, causal: Mean(heads, zeroed=causal, own=False),
     "mean_of_all": _everywhere,
     "query": lambda heads, causal: Mean(heads),
-    "selective": lambda heads, causal: Selective(causal),
     "coverage": None,  # of cross-attention
 }
 

@@ -28,7 +28,7 @@ class QueryKeyNorm(nn.Module):
 
 
 class SelectiveAttention(nn.Module):
-    """Subtract from the logits of all heads what earlier words masked (Leviathan et al. 2024, §3).
+    """Subtract from the logits of all heads what earlier words masked (Leviathan et al. 2024).
 
     Word `t` masks key `k` by `S_{t,k} = relu(E_{t,k})`, the positive logit of the first head, and logits become
     `E_{l,k} − Σ_{t < l} S_{t,k}`. No word masks itself or the first word, nor in a decoder a later one. It has no

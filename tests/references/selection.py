@@ -1,4 +1,4 @@
-"""Literal selective attention (Leviathan et al. 2024, §3), as loops over sentences, heads, words and keys."""
+"""Literal selective attention (Leviathan et al. 2024), as loops over sentences, heads, words and keys."""
 
 import torch
 
