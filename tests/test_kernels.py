@@ -10,7 +10,7 @@ CEILINGS = {
     "capsule_transformer": (1960, 260),
     "gdr_transformer": (1270, 226),
     "gret_transformer": (1360, 180),
-    "selective_transformer": (0, 0),
+    "selective_transformer": (1580, 290),
     "capsnmt": (1650, 97),
     "simple_aggregation": (1500, 97),
     "capsule_lstm": (5160, 92),

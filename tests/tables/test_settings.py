@@ -25,9 +25,9 @@ DECODING = {  # the beam and the length penalty of a paper's tables
 PARTS = {"duan": None, "weng": "nc,cwmt"}  # of WMT17 Chinese-English
 STARTS = {  # the configuration that a configuration is fine-tuned from
     "combined": {"transformer"},
-    "continued": {"transformer"},
+    "continued": {"transformer", "selective_transformer"},
     "gdr_lstm": {"lstm"},
-    "gdr_transformer": {"transformer"},
+    "gdr_transformer": {"transformer", "selective_transformer"},
     "gret_transformer": {"transformer"},
     "probe": {"gret_transformer", "transformer"},
 }
