@@ -67,7 +67,7 @@ class PrefixLayer(_KeptLayer):
 
 
 class QueriesLayer(_KeptLayer):
-    """The queries so far of a self-attention in which earlier words mask keys."""
+    """The queries so far of a self-attention in which earlier words mask keys. Each step computes all logits again."""
 
     def extend(self, queries: Tensor) -> Tensor:
         """Append new queries `[B, H, N, d]`, and return all."""

@@ -91,7 +91,7 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.update(k, v, self.layer)
             if self.selective_attention is not None:
-                q = self._all_queries(cache.layers[-1 - self.layer], q)
+                q = self._all_queries(cache.layers[len(cache.layers) // 2 + self.layer], q)
         logits = q @ k.mT
         factors: Any = (q, k)
         if self.selective_attention is not None:

@@ -4,11 +4,10 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
-from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor
 
 from fairseq_capsule.inspection.attention import attention_input
-from fairseq_capsule.inspection.statistics import Mean, Statistics, added_up, mean_where
+from fairseq_capsule.inspection.statistics import Statistics, added_up, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, views_in_file
 from fairseq_capsule.models.outputs import encode
 from fairseq_capsule.modules import QueryKeyNorm, SelectiveAttention
@@ -48,9 +47,7 @@ class SelectiveAttentionInspection(Inspection):
                 norm = getattr(layer.self_attn, "query_key_norm", None)
                 if isinstance(norm, QueryKeyNorm):
                     for head, scale in enumerate(norm.scale.detach().view(-1), start=1):
-                        statistics[f"{side}_scale_{number}_{head}"] = Mean(
-                            scale.float(), torch.ones_like(scale).float()
-                        )
+                        statistics[f"{side}_scale_{number}_{head}"] = mean_where(scale, torch.ones_like(scale).bool())
         return statistics
 
 
@@ -63,7 +60,7 @@ def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[s
 
     Both tensors are `[B, 1, L, L]`; True marks the keys of words that a word may attend to.
     """
-    if not isinstance(model, TransformerModelBase):
+    if not any(isinstance(module, SelectiveAttention) for module in model.modules()):
         return {}
     encoded = encode(model, source, return_all_hiddens=True)
     states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]

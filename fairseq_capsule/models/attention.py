@@ -162,17 +162,17 @@ class SplitAttention(MultiheadAttention):
         (q, k), scale = _zero_padding(None if mask is None else mask[:, -1:], q, k), self.scaling
         if self.changes_factors:
             (q, k), scale = self._changed_factors(q * scale, k), 1.0
-        parts = {name: getattr(self, name) for name in self.changes_logits}
-        if len(parts) == 1 and all(hasattr(part, "forward_last") for part in parts.values()):
+        parts = [getattr(self, name) for name in self.changes_logits]
+        if len(parts) == 1 and hasattr(parts[0], "forward_last"):
             saved["prefix"], *rows, values = extend(prefix, q, k, v, scale)
             self._set_input_buffer(incremental_state, saved)
-            return parts[self.changes_logits[0]].forward_last(*rows, scale), values, mask
+            return parts[0].forward_last(*rows, scale), values, mask
         for name, row in (("prev_key", k), ("prev_value", v)):
             saved[name] = torch.cat([saved[name], row], 2) if before else row
-        if not all(hasattr(part, "forward_next") for part in parts.values()):
+        if not all(hasattr(part, "forward_next") for part in parts):
             return self._changed_row(incremental_state, saved, q * scale, saved["prev_key"], mask)
         logits = q * scale @ saved["prev_key"].transpose(2, 3)
-        for name, part in parts.items():
+        for name, part in zip(self.changes_logits, parts):
             logits, saved[f"prev_{name}"] = part.forward_next(logits, mask, saved.get(f"prev_{name}"))
         self._set_input_buffer(incremental_state, saved)
         return logits, saved["prev_value"], mask

@@ -32,17 +32,17 @@ class SelectiveAttention(nn.Module):
 
     Word `t` masks key `k` by `S_{t,k} = relu(E_{t,k})`, the positive logit of the first head, and logits become
     `E_{l,k} − Σ_{t < l} S_{t,k}`. No word masks itself or the first word, nor in a decoder a later one. It has no
-    parameters.
+    parameters. The paper has decoders alone; in an encoder words also mask later keys.
 
     Args:
         causal: whether a query cannot attend to later keys, as in a decoder.
     """
 
-    def __init__(self, causal: bool = False):
+    def __init__(self, causal: bool):
         super().__init__()
         self.causal = causal
 
-    @in_float32  # the sums of a long sentence
+    @in_float32
     def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Any = None) -> Tensor:
         """Compute the new logits of a whole sentence, `[B, H, L, L]`.
 
@@ -53,6 +53,7 @@ class SelectiveAttention(nn.Module):
         """
         return logits - self.masked(logits, padding_mask)
 
+    @in_float32  # the sums of a long sentence
     def masked(self, logits: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
         """Compute what is subtracted, `[B, 1, L, L]`, 0 at padding. Arguments as in `forward`."""
         positions = logits.shape[-2:]
@@ -64,7 +65,6 @@ class SelectiveAttention(nn.Module):
         sums = masks.cumsum(2) - masks
         return sums if padding_mask is None else sums.masked_fill(padding_mask[:, None, :, None], 0)
 
-    @in_float32
     def forward_next(
         self, row: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor]:
@@ -76,12 +76,13 @@ class SelectiveAttention(nn.Module):
             earlier: `[B, 1, 1, L - 1]`, the second result of the step before; None at the first step.
 
         Returns:
-            The row, and the masks of all words so far, `[B, 1, 1, L]`.
+            The row, and the masks of all words so far, `[B, 1, 1, L]`, in float32 or higher.
         """
-        so_far = row.new_zeros(row[:, :1].shape) if earlier is None else pad(earlier, (0, 1))
-        masks = row[:, :1].relu().masked_fill(_first(padding_mask, row), 0)
+        exact = row.to(torch.promote_types(row.dtype, torch.float32))  # a sum over many steps
+        so_far = exact.new_zeros(row[:, :1].shape) if earlier is None else pad(earlier, (0, 1))
+        masks = exact[:, :1].relu().masked_fill(_first(padding_mask, row), 0)
         masks[..., -1] = 0  # its own word
-        return row - so_far, so_far + masks
+        return (exact - so_far).to(row.dtype), so_far + masks
 
 
 def _first(padding_mask: Optional[Tensor], like: Tensor) -> Tensor:

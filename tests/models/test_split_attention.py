@@ -1,4 +1,4 @@
-"""Mechanisms that change attentions: the logits, or queries and keys, also have the sum of those up to them."""
+"""Mechanisms that change attentions: logits also have the sum of the rows up to them; queries and keys are scaled."""
 
 from dataclasses import dataclass
 
@@ -39,40 +39,37 @@ class RunningSum(Mechanism):
         return {"logits": SumOfRows()}
 
 
-class SumOfFactors(nn.Module):
+class ScaledFactors(nn.Module):
     def __init__(self):
         super().__init__()
         self.gain = nn.Parameter(torch.zeros(()))
 
-    def forward(self, queries, keys, padding_mask):
-        sums = queries.cumsum(2), keys.cumsum(2)
-        if padding_mask is not None:
-            sums = (part.masked_fill(padding_mask[:, None, :, None], 0) for part in sums)
-        return tuple(part + self.gain * summed for part, summed in zip((queries, keys), sums))
+    def forward(self, queries, keys):
+        return queries + self.gain * queries.square(), keys - self.gain * keys
 
 
 @dataclass
-class RunningFactorsConfig(FairseqDataclass):
-    running_factors: bool = False
+class ScaledFactorsConfig(FairseqDataclass):
+    scaled_factors: bool = False
 
 
-class RunningFactors(Mechanism):
-    name = "running_factors"
-    summary = "an example that reads earlier queries and keys"
-    options = RunningFactorsConfig
-    off = {"running_factors": False}
-    preset = "running_factors"
-    on = {"running_factors": True}
+class Scaling(Mechanism):
+    name = "scaled_factors"
+    summary = "an example that changes the queries and keys of all attentions"
+    options = ScaledFactorsConfig
+    off = {"scaled_factors": False}
+    preset = "scaled_factors"
+    on = {"scaled_factors": True}
 
     def attention(self, config, place):
-        return {"factors": SumOfFactors()} if place.kind == "self" else {}
+        return {"factors": ScaledFactors()}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
     """Register them before attention routing, and take them out of the registry at the end."""
     before = list(base._REGISTRY)
-    for mechanism in (RunningSum(), RunningFactors()):
+    for mechanism in (RunningSum(), Scaling()):
         extending.add_mechanism(mechanism, before="attention_routing")
     yield
     base._REGISTRY[:] = before
@@ -82,7 +79,7 @@ ROUTING = {"encoder_routing": "both", "decoder_routing": "horizontal"}
 
 
 @pytest.mark.parametrize("options", [{}, ROUTING], ids=["alone", "before routing"])
-@pytest.mark.parametrize("mechanism", ["running_sum", "running_factors"])
+@pytest.mark.parametrize("mechanism", ["running_sum", "scaled_factors"])
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 def test_they_keep_the_invariants(invariant, mechanism, options):
     invariant(f"{mechanism}_transformer_tiny", options)
@@ -91,8 +88,8 @@ def test_they_keep_the_invariants(invariant, mechanism, options):
 def test_changed_factors_give_the_attention_of_changed_logits():
     torch.manual_seed(1)
     attention = SplitAttention(12, 3).double().eval()
-    attention.attach("running_factors", "factors", SumOfFactors().double())
-    torch.nn.init.constant_(attention.running_factors.gain, 0.5)
+    attention.attach("scaled_factors", "factors", ScaledFactors().double())
+    torch.nn.init.constant_(attention.scaled_factors.gain, 0.5)
     states, mask = torch.randn(5, 2, 12).double(), torch.zeros(2, 5, dtype=torch.bool)
     mask[1, 3:] = True
     later = torch.full((5, 5), float("-inf")).triu(1)
