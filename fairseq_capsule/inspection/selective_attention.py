@@ -64,7 +64,7 @@ def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[s
         return {}
     encoded = encode(model, source, return_all_hiddens=True)
     states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
-    found: Dict[str, List[Tuple[int, Tensor, Tensor]]] = {}
+    sides: Dict[str, List[Tuple[int, Tensor, Tensor]]] = {}
     for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
         padding = tokens.eq(getattr(model, side).padding_idx)
         seen = ~(padding[:, None, None, :] | padding[:, None, :, None])
@@ -73,5 +73,5 @@ def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[s
             if isinstance(selection, SelectiveAttention):
                 q, k, _ = layer.self_attn.factors(attention_input(layer, state), padding)
                 masked = selection.masked(q @ k.transpose(2, 3), padding)
-                found.setdefault(side, []).append((number, masked, seen.tril() if selection.causal else seen))
-    return found
+                sides.setdefault(side, []).append((number, masked, seen.tril() if selection.causal else seen))
+    return sides

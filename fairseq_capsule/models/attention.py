@@ -68,16 +68,17 @@ class SplitAttention(MultiheadAttention):
         """
         if incremental_state is None:
             q, k, v = self.factors(query, key_padding_mask, key)
-            if not (self.changes_logits or need_weights or need_head_weights or self._drops):
-                output = fused_attention(q, k, v, key_padding_mask, attn_mask)
-                return self._combined(output, query), None
             logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
         elif self.self_attention:
             logits, v, key_padding_mask = self._extend(incremental_state, query, key_padding_mask)
         else:
             logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
         weights = masked_attention(logits, key_padding_mask, attn_mask)
-        output = self._combined(self.dropout_module(weights.type_as(v)) @ v, query)
+        output = self.dropout_module(weights.type_as(v)) @ v
+        if self.combines_heads is None:
+            output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
+        else:
+            output = getattr(self, self.combines_heads)(output.transpose(1, 2)).transpose(0, 1)
         if not (need_weights or need_head_weights):
             return output, None
         return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
@@ -92,17 +93,6 @@ class SplitAttention(MultiheadAttention):
             saved["prev_query"] = queries.index_select(0, new_order)
             self._set_input_buffer(incremental_state, saved)
         return incremental_state
-
-    @property
-    def _drops(self) -> bool:
-        return self.dropout_module.p > 0 and (self.training or self.dropout_module.apply_during_inference)
-
-    def _combined(self, heads: Tensor, query: Tensor) -> Tensor:
-        """Return the output `[L, B, C]` of the heads `[B, H, L, d]`."""
-        if self.combines_heads is None:
-            return self.out_proj(heads.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
-        output: Tensor = getattr(self, self.combines_heads)(heads.transpose(1, 2))
-        return output.transpose(0, 1)
 
     def changed(self, logits: Tensor, key_padding_mask: Optional[Tensor], factors: Tuple[Tensor, Tensor]) -> Tensor:
         """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors."""
@@ -225,28 +215,12 @@ def masked_attention(logits: Tensor, key_padding_mask: Optional[Tensor], attn_ma
     if attn_mask is not None:
         logits = logits + attn_mask
     if key_padding_mask is not None:
-        logits = logits + _added_at_padding(key_padding_mask, logits)
+        # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would
+        # be NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
+        lowest = torch.finfo(logits.dtype).min / 2
+        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
+        logits = logits + padding[:, None, None, :]
     return utils.softmax(logits, dim=-1)
-
-
-def fused_attention(
-    q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]
-) -> Tensor:
-    """Return `softmax(mask(q kᵀ)) v`, without the logits in memory where a kernel can."""
-    mask = None if attn_mask is None else attn_mask.type_as(q)
-    if key_padding_mask is not None:
-        padding = _added_at_padding(key_padding_mask, q)
-        mask = padding if mask is None else mask + padding
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
-
-
-def _added_at_padding(key_padding_mask: Tensor, like: Tensor) -> Tensor:
-    """Return what is added to logits, `[B, 1, 1, K]`."""
-    # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would be
-    # NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
-    lowest = torch.finfo(like.dtype).min / 2
-    padding = like.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
-    return padding[:, None, None, :]
 
 
 ATTRIBUTES = {"self": "self_attn", "cross": "encoder_attn"}  # of fairseq's layers, by the kind of the attention

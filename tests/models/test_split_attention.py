@@ -9,7 +9,6 @@ from torch import nn
 
 from fairseq_capsule import extending
 from fairseq_capsule.mechanisms import Mechanism, base
-from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small
 
 
@@ -83,21 +82,6 @@ ROUTING = {"encoder_routing": "both", "decoder_routing": "horizontal"}
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 def test_they_keep_the_invariants(invariant, mechanism, options):
     invariant(f"{mechanism}_transformer_tiny", options)
-
-
-def test_changed_factors_give_the_attention_of_changed_logits():
-    torch.manual_seed(1)
-    attention = SplitAttention(12, 3).double().eval()
-    attention.attach("scaled_factors", "factors", ScaledFactors().double())
-    torch.nn.init.constant_(attention.scaled_factors.gain, 0.5)
-    states, mask = torch.randn(5, 2, 12).double(), torch.zeros(2, 5, dtype=torch.bool)
-    mask[1, 3:] = True
-    later = torch.full((5, 5), float("-inf")).triu(1)
-    arguments = {"query": states, "key_padding_mask": mask, "attn_mask": later}
-    fused, none = attention(**arguments, need_weights=False)
-    output, weights = attention(**arguments, need_weights=True)
-    assert none is None and weights.shape == (2, 5, 5)
-    torch.testing.assert_close(fused, output, rtol=0, atol=1e-6)  # fairseq's softmax is in float32
 
 
 def test_it_is_in_all_attentions_in_order():
