@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import difflib
 import json
+import math
 import os
 import re
 import shutil
@@ -21,12 +22,16 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
+
 from tests.evidence.digests import LEFT_OUT, TEXTS, normalised, of_bytes, of_checkpoint
 from tests.evidence.lists import read
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
 PARTS = "abcdef"
+ARRAYS = "ae"  # parts that are stored as arrays: another order of sums is no difference
+CLOSE = 1e-10  # relative and absolute, in float64
 LONGEST_KEPT = 300_000  # bytes of a text that is kept to show a difference
 
 
@@ -78,12 +83,12 @@ class Place:
 
     def models(self, part):
         """Return a part of models.py."""
-        result = self.folder / f"{part}.json"
+        result = self.folder / f"{part}.pt"
         words = [part, self.checkout / "fairseq_capsule", self.folder / f"models-{part}", result]
         done = self.run([sys.executable, "-W", "ignore", "-m", "tests.evidence.models", *words], self.checkout)
         if done.returncode:
             sys.exit(done.stderr.decode())
-        return json.loads(result.read_text())
+        return torch.load(result)
 
     def calls(self, part):
         """Run the calls of a part in a new folder. Return status, output, errors and written files of each call."""
@@ -149,11 +154,15 @@ def record(out, parts, given):
         stack.enter_context(place.warm())
         for part in parts:
             start = time.time()
-            entries = place.models(part) if part in "ae" else place.calls(part)
+            arrays = part in ARRAYS
+            entries = place.models(part) if arrays else place.calls(part)
             seconds = round(time.time() - start)
             about = {"commit": commit, "seconds": seconds, "torch": version("torch")}
-            text = json.dumps({"about": about, "evidence": entries}, indent=1, ensure_ascii=False)
-            (out / f"{part}.json").write_text(text)
+            contents = {"about": about, "evidence": entries}
+            if arrays:
+                torch.save(contents, out / f"{part}.pt")
+            else:
+                (out / f"{part}.json").write_text(json.dumps(contents, indent=1, ensure_ascii=False))
             print(f"part {part}: {len(entries)} entries, {seconds} s", flush=True)
 
 
@@ -166,8 +175,32 @@ def flat(value, path=()):
     return {key: item for name, inner in value.items() for key, item in flat(inner, (*path, name)).items()}
 
 
+def read_record(folder, part):
+    """Return what `record` wrote, or None."""
+    if part in ARRAYS:
+        file = folder / f"{part}.pt"
+        return torch.load(file) if file.is_file() else None
+    file = folder / f"{part}.json"
+    return json.loads(file.read_text()) if file.is_file() else None
+
+
+def equal(path, old, new):
+    """Compare two values: numbers computed in float64 up to rounding, all else exactly, also initial parameters."""
+    exact = "initial" in path
+    if torch.is_tensor(old) and torch.is_tensor(new):
+        same = old.shape == new.shape and old.dtype == new.dtype
+        return same and (torch.equal(old, new) if exact else torch.allclose(old, new, CLOSE, CLOSE, equal_nan=True))
+    if isinstance(old, float) and isinstance(new, float) and not exact:
+        return math.isclose(old, new, rel_tol=CLOSE, abs_tol=CLOSE)
+    return type(old) is type(new) and old == new
+
+
 def difference(old, new, texts):
     """Describe how two values differ: by lines for texts, by the difference for numbers."""
+    if torch.is_tensor(old) and torch.is_tensor(new):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            return f"{list(old.shape)} {old.dtype} → {list(new.shape)} {new.dtype}"
+        return f"at most {(new - old).abs().max():.3g} of {old.abs().max():.3g}"
     if isinstance(old, float) and isinstance(new, float):
         return f"{old!r} → {new!r} ({new - old:+.3g})"
     kept = [folder / value[:64] if isinstance(value, str) else folder for value, folder in zip((old, new), texts)]
@@ -183,13 +216,13 @@ def compare(out, other, parts, most):
     differs = False
     texts = [folder / "texts" for folder in (out, other)]
     for part in parts:
-        files = [folder / f"{part}.json" for folder in (out, other)]
-        if not all(file.is_file() for file in files):
+        records = [read_record(folder, part) for folder in (out, other)]
+        if None in records:
             print(f"{part}: not recorded in both folders")
             continue
-        records = [json.loads(file.read_text()) for file in files]
         old, new = (flat(contents["evidence"]) for contents in records)
-        changed = [path for path in [*old, *(new.keys() - old.keys())] if old.get(path, ()) != new.get(path, ())]
+        paths = [*old, *(new.keys() - old.keys())]
+        changed = [path for path in paths if not equal(path, old.get(path, ()), new.get(path, ()))]
         commits = " → ".join(contents["about"]["commit"] for contents in records)
         print(f"{part}: {len(old)} values, {len(changed)} differ ({commits})")
         for path in changed[:most]:

@@ -2,10 +2,10 @@
 
     python -m tests.evidence.models PART PLUGIN FOLDER FILE
 
-writes the part to FILE. PLUGIN is the --user-dir. FOLDER is a new folder for dictionaries or checkpoints.
+writes the part to FILE with torch.save: nested dictionaries with tensors. PLUGIN is the --user-dir. FOLDER is a new
+folder for dictionaries or checkpoints.
 """
 
-import json
 import sys
 import tarfile
 from argparse import Namespace
@@ -20,7 +20,6 @@ from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 from tests.compatibility.make_checkpoints import translations
-from tests.evidence.digests import of_tensor
 from tests.evidence.lists import read
 
 HERE = Path(__file__).parent
@@ -79,7 +78,7 @@ def losses(model, criterion, batch):
 def numbers_of_model(task, model, criterion, batch):
     parts = {"model": model, "criterion": criterion}
     states = ((part, *item) for part, module in parts.items() for item in module.state_dict().items())
-    initial = {f"{part}.{name}": of_tensor(value) for part, name, value in states}
+    initial = {f"{part}.{name}": value.clone() for part, name, value in states}
     numbers = {"order": [name for name, _ in model.named_parameters()], "initial": initial}
     torch.manual_seed(2)
     with torch.no_grad():  # so that no parameter is zero, as some are initially
@@ -87,23 +86,21 @@ def numbers_of_model(task, model, criterion, batch):
             parameter.add_(0.1 * torch.randn_like(parameter))
             if parameter.dim() == 2 and len(parameter) == len(task.target_dictionary):
                 parameter[PAD] = 0
-    for kind in (torch.float64, torch.float32):
-        computed = numbers[str(kind)] = {}
-        for mode in (True, False):
-            model.to(kind).train(mode)
-            criterion.to(kind).train(mode)
-            model.zero_grad()
-            criterion.zero_grad()
-            torch.manual_seed(2)
-            logits = model(**batch["net_input"])[0]
-            loss, logged = losses(model, criterion, batch)
-            computed["train" if mode else "eval"] = {"logits": of_tensor(logits), **logged}
-            if mode:
-                loss.backward()
-                named = [*model.named_parameters(), *criterion.named_parameters("criterion")]
-                computed["gradients"] = {
-                    name: "none" if parameter.grad is None else of_tensor(parameter.grad) for name, parameter in named
-                }
+    for mode in ("train", "eval"):
+        model.double().train(mode == "train")
+        criterion.double().train(mode == "train")
+        model.zero_grad()
+        criterion.zero_grad()
+        torch.manual_seed(2)
+        logits = model(**batch["net_input"])[0]
+        loss, logged = losses(model, criterion, batch)
+        numbers[mode] = {"logits": logits.detach(), **logged}
+        if mode == "train":
+            loss.backward()
+            named = [*model.named_parameters(), *criterion.named_parameters("criterion")]
+            numbers["gradients"] = {
+                name: "none" if parameter.grad is None else parameter.grad.clone() for name, parameter in named
+            }
     generator = task.build_generator([model], GenerationConfig(beam=5, max_len_b=20))
     numbers["beam 5"] = [
         [{"tokens": one["tokens"].tolist(), "score": one["score"].item()} for one in sentence]
@@ -139,7 +136,7 @@ def main(part, plugin, folder, file):
     others = set(ARCH_MODEL_REGISTRY)
     utils.import_user_module(Namespace(user_dir=plugin))
     entries = small_models(Path(folder), others) if part == "a" else old_checkpoints(Path(folder))
-    Path(file).write_text(json.dumps(entries))
+    torch.save(entries, file)
 
 
 if __name__ == "__main__":
