@@ -117,7 +117,8 @@ def test_train_gpus_prints_the_command_that_it_starts_on_each_node(place, slurm)
     assert process.returncode == 0, process.errors
     words = read(place.root / "words")
     assert ["torchrun", *words] == shlex.split(process.output)
-    assert " ".join(words).startswith("--nnodes 2 --node-rank 1 --master-addr n3 --master-port 29500 --nproc-per-node 4 ")
+    node = "--nnodes 2 --node-rank 1 --master-addr n3 --master-port 29500 --nproc-per-node 4 "
+    assert " ".join(words).startswith(node)
     assert {"task.data=my data", "common.bf16=true", "optimization.update_freq=[3]", "a.b=c"} <= set(words)
 
 
