@@ -1,11 +1,13 @@
 """Every configuration in configs/ builds its model: systems and the config groups that they use."""
 
+import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
@@ -17,12 +19,12 @@ from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
-CORPORA = {"toy", "multi30k", "ja-en", "headlines", "own", *PAPERS}
-OWN_WIDTHS = {"tiny": 128, "base": 512, "big": 1024}
-OWN_SYSTEMS = [path for path in sorted((CONFIGS / "own").glob("*.yaml")) if "\ndefaults:" in path.read_text()]
-SYSTEMS = sorted(
+CORPORA = {"toy", "multi30k", "ja-en", "headlines", *PAPERS}
+WHOLE = [path for name in ("own", "papers") for path in sorted((CONFIGS / name).glob("*.yaml"))]  # without groups
+SYSTEMS = WHOLE + sorted(
     path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text()
 )
+PRINTED = re.compile(r"  (\w+): (\S+)  # (§[\d.]+|Eq\. [\d-]+|Figure \d+)")
 GROUPS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*/*.yaml"))
 
 
@@ -52,7 +54,9 @@ def test_every_configuration_builds_its_model(path):
     if config.task.get("eval_rouge"):  # fairseq would leave out sentences of the validation set
         assert config.dataset.required_batch_size_multiple == 1
     assert config.hydra.job.chdir is False
-    assert config.optimization.max_update or config.optimization.max_epoch
+    assert config.optimization.get("max_update") or config.optimization.get("max_epoch")
+    # fairseq fills in its defaults where `_self_` stands: after `corpus` they would replace the values of that file.
+    assert "\ndefaults:" not in path.read_text() or "\ndefaults:\n  - _self_\n" in path.read_text()
     assert f"configs/{path.parent.name} --config-name {path.stem} " in path.read_text()
 
 
@@ -60,8 +64,6 @@ def test_every_configuration_builds_its_model(path):
 def test_every_config_group_fits_its_systems(path):
     """A `recipe` fits every system that uses recipes; a `size` those whose model has all its options."""
     folder, group = path.parent.parent, path.parent.name
-    if folder.name == "own":
-        return  # the next test covers it
     systems = [system.stem for system in folder.glob("*.yaml") if f"  - {group}: " in system.read_text()]
     if group == "recipe":
         assert systems and all(built(composed(folder, system, f"recipe={path.stem}")) for system in systems)
@@ -79,23 +81,55 @@ def test_every_config_group_fits_its_systems(path):
         assert model.encoder.embed_tokens.embedding_dim == options.encoder_embed_dim
 
 
-@pytest.mark.parametrize("path", OWN_SYSTEMS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("size, share", [("tiny", "separate"), ("base", "joint"), ("big", "separate")])
-def test_systems_of_the_user_accept_every_config_group(path, size, share):
-    recipe = {"tiny": "10k", "base": "100k", "big": "1m"}[size]
-    config = composed(path.parent, path.stem, f"size={size}", f"share={share}", f"recipe={recipe}")
-    width = 2 * OWN_WIDTHS[size] if path.stem.endswith("lstm") and size == "tiny" else OWN_WIDTHS[size]
-    model = built(config)
-    assert model.encoder.embed_tokens.embedding_dim == width
-    assert (model.encoder.embed_tokens is model.decoder.embed_tokens) == (share == "joint")
-    assert config.task.source_lang is None and config.task.target_lang is None
-    assert config.dataset.required_batch_size_multiple == 1
-    assert config.optimization.max_update or config.optimization.max_epoch
-    assert isinstance(config.optimization.lr[0], (int, float)) and config.optimization.lr[0] < 0.01
+def test_configurations_of_the_user_are_whole_and_short():
+    for path in (CONFIGS / "own").glob("*.yaml"):
+        text = path.read_text()
+        assert "defaults:" not in text and len(text.splitlines()) <= 45, path
+        config = composed(path.parent, path.stem)
+        assert config.dataset.required_batch_size_multiple == 1
+        assert {config.task.source_lang, config.task.target_lang} == {None}  # so that train.sh knows these settings
+        separate = built(composed(path.parent, path.stem, "model.share_all_embeddings=false"))
+        assert separate.encoder.embed_tokens is not separate.decoder.embed_tokens
+        for size, expected in {"base": 512, "big": 1024}.items():
+            if config.model._name.endswith("_tiny"):
+                name = config.model._name.replace("tiny", size)
+                model = built(composed(path.parent, path.stem, f"model._name={name}"))
+                assert model.encoder.embed_tokens.embedding_dim == expected
+
+
+def printed_by_the_files():
+    """(paper, setting) → (value, place in the paper), from the comments of configs/papers."""
+    printed = {}
+    for path in (CONFIGS / "papers").glob("*.yaml"):
+        group = ""
+        for line in path.read_text().splitlines():
+            group = line.rstrip(":") if re.fullmatch(r"\w+:", line) else group
+            if group in ("task", "common", "hydra") or not re.match("  (?!_name|save_dir)", line):
+                continue
+            match = PRINTED.match(line)
+            assert match or "  # not printed: " in line or path.stem == "wang_preprint", f"{path}: {line}"
+            if match:
+                printed[path.stem, f"{group}.{match[1]}"] = (match[2], match[3])
+    return printed
+
+
+def test_the_papers_configurations_have_the_printed_values():
+    page = (CONFIGS.parent / "docs/reproducing.md").read_text().split("## What the papers print")[1]
+    header, _, *rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("|")]
+    table = {}
+    for setting, *cells in (row for row in rows if re.match(r"`\w+\.\w+`$", row[0])):
+        for paper, cell in zip(header[1:], cells, strict=True):
+            if cell.strip(" –"):
+                value, place = re.fullmatch(r"(\S+) \((.+)\)", cell.strip()).groups()
+                table[paper.strip("`"), setting.strip("`")] = (value, place)
+    assert table == printed_by_the_files()
+    for (paper, setting), (value, _) in table.items():
+        config = composed(CONFIGS / "papers", paper)
+        assert OmegaConf.select(config, setting) == yaml.safe_load(value), (paper, setting)
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in SYSTEMS if path.stem == "capsnmt"], ids=lambda path: path.parent.name
+    "path", [path for path in SYSTEMS if path.stem in ("capsnmt", "wang")], ids=lambda path: path.parent.name
 )
 def test_gradients_of_capsnmt_are_clipped(path):
     assert composed(path.parent, path.stem).optimization.clip_norm == 1
@@ -109,4 +143,4 @@ def test_every_configuration_names_its_reading(path):
 
 
 def test_every_folder_is_known():
-    assert {path.name for path in CONFIGS.iterdir() if path.is_dir()} == {*CORPORA, "scales", "tables"}
+    assert {path.name for path in CONFIGS.iterdir() if path.is_dir()} == {*CORPORA, "own", "papers", "scales", "tables"}

@@ -59,7 +59,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         if settings.get(plugins.KEY) is not None:
             settings.config["common"]["user_dir"] = None if plugin == plugins.OWN else str(plugin)
         times, batch = accumulation(settings, machines.world, tokens)
-        _require_languages(data, settings, config)
+        _require_languages(data, settings)
         _require_start("task.init_from_baseline", settings)
         if not resumes:
             _require_start("checkpoint.restore_file", settings)
@@ -113,7 +113,7 @@ def _like_baseline(baseline: str, overrides: Sequence[str]) -> list[str]:
     return [f"++task.init_from_baseline={quoted(path)}", "++task.like_baseline=true"]
 
 
-def _require_languages(data: Path, settings: Settings, config: Path) -> None:
+def _require_languages(data: Path, settings: Settings) -> None:
     """Require the pair of the data, and one dictionary for both languages if they share their embeddings."""
     source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
     other = prepared.other_pair(data, source, target) if source and target else None  # fairseq reads them from the data
@@ -126,10 +126,9 @@ def _require_languages(data: Path, settings: Settings, config: Path) -> None:
     # With like_baseline, the baseline decides what is shared.
     shares = settings.get("model.share_all_embeddings") is True and not settings.get("task.like_baseline")
     if shares and len(pairs_of_data) == 1 and prepared.dictionaries_differ(data, *pairs_of_data[0]):
-        grouped = (config.parent / "share/separate.yaml").is_file()
-        remedy = f"give {'share=separate' if grouped else 'model.share_all_embeddings=false'} after OUT"
         problem = f"model.share_all_embeddings: the two dictionaries of {data} differ"
-        raise LabError(f"{problem}; {remedy}, or prepare the data with a joined dictionary")
+        remedy = "give model.share_all_embeddings=false after OUT, or prepare the data with a joined dictionary"
+        raise LabError(f"{problem}; {remedy}")
 
 
 def _require_start(name: str, settings: Settings) -> None:

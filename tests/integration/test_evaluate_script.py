@@ -74,6 +74,17 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
         assert measure["signature"] in evaluated.process.output
 
 
+def test_generate_gives_the_same_scores_with_the_commands_of_others(evaluated, prepared, tmp_path):
+    place = copied(evaluated.out, tmp_path)
+    options = ("--last", 3, "--beam", 3, "--lenpen", 0.6)
+    process = place.run("scripts/generate.sh", *options, "out", prepared, "en", "de")
+    assert process.returncode == 0, process.errors
+    assert read(place.out / "generated/test/plain") == read(results(place) / "translations.de")
+    for name in ("tokenised_bleu", "detokenised_bleu", "chrf"):
+        measure = scores(place)["scores"][name]
+        assert f"{measure['score']:.2f}" in process.output and measure["signature"] in process.output
+
+
 def test_a_second_run_does_nothing(place, prepared):
     real = shutil.which("fairseq-capsule", path=place.path)
     place.stub("fairseq-capsule", f'[[ $1 == evaluate ]] || exit 1; exec {real} "$@"')

@@ -9,6 +9,8 @@ import pytest
 
 from fairseq_capsule_lab.corpora.splits import draw_splits
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
+from fairseq_capsule_lab.runs.configuration import read_configuration
+from fairseq_capsule_lab.runs.settings import Settings
 from tests.integration.commands import REPOSITORY
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
@@ -20,7 +22,7 @@ BLOCKS = list(re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL))
 FURTHER = [block for block in BLOCKS if block.start() > PAGE.index("## Models") and block[1] == "sh"]
 # Replacements that make the commands fast: fewer lines and merges, few epochs or updates, and a narrow model.
 TRAINING = "--gpus 0 dataset.max_tokens=800 optimization.max_epoch=2"
-LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET needs several encoder layers
+LAYERS = "++model.encoder_layers=2 ++model.decoder_layers=1"  # GRET needs several encoder layers
 SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
@@ -137,16 +139,16 @@ def test_the_python_example_prints_little(clone):
     assert (clone.folder / "attention.png").stat().st_size > 1000
 
 
-def test_the_table_of_recipes_is_what_the_configurations_are():
-    from tests.test_configs import CONFIGS, composed
-
-    rows = [row for row in PAGE.splitlines() if re.search(r"\| `(10k|100k|1m)` \|", row)]
-    assert len(rows) == 3
-    for row in rows:
-        _, recipe, _, _, dropout, tokens, length, *_ = (cell.strip(" `") for cell in row.strip("|").split("|"))
-        config = composed(CONFIGS / "own", "transformer", f"recipe={recipe}")
-        assert dropout.split()[0] == str(config.model.dropout)
-        update = config.dataset.max_tokens * config.optimization.get("update_freq", [1])[0]
-        assert tokens == f"{update:,}"
-        wanted = config.optimization.max_update or config.optimization.max_epoch
+def test_the_table_of_recipes_is_what_the_files_and_the_settings_of_the_page_give():
+    recipes = [[], *(block.split() for block in re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL))]
+    rows = [row for row in PAGE.splitlines() if re.match(r"\| (tens|hundreds|millions)", row)]
+    for row, overrides in zip(rows, recipes, strict=True):
+        _, _, _, dropout, tokens, length, averaged = (cell.strip() for cell in row.strip("|").split("|"))
+        path = REPOSITORY / "configs/own/transformer.yaml"
+        settings = Settings(read_configuration(path, [*overrides, "task.data=bin"], {}))
+        assert dropout.split()[0] == str(settings.get("model.dropout"))
+        (accumulation,) = settings.get("optimization.update_freq") or [1]
+        assert tokens == f"{settings.get('dataset.max_tokens') * accumulation:,}"
+        wanted = settings.get("optimization.max_update") or settings.get("optimization.max_epoch")
         assert length.split()[0] == f"{wanted:,}"
+        assert str(settings.get("checkpoint.keep_last_epochs")) in averaged

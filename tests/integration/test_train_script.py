@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import signal
 import zipfile
@@ -13,7 +14,8 @@ from fairseq import checkpoint_utils
 from fairseq_capsule_lab.environment import FORKS
 from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
-from tests.integration.preparing import contents, read
+from tests.integration.conftest import with_plugin
+from tests.integration.preparing import Workplace, contents, read
 from tests.integration.test_training import assert_same_parameters
 
 # A stub of fairseq-hydra-train that fails. It writes its arguments to `words`.
@@ -78,12 +80,46 @@ def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
-def test_two_processes_equal_one_process_with_twice_the_accumulation(place, trained_run, data):
-    process = place.prepared(*SCRIPTED, "--processes", 2, data)
-    assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
+@pytest.fixture(scope="module")
+def two_processes(data, tmp_path_factory):
+    """A run folder like `trained_run`, of two processes."""
+    place = with_plugin(Workplace(tmp_path_factory.mktemp("two"), "train.sh"))
+    return place.prepared(*SCRIPTED, "--processes", 2, data)
+
+
+def test_two_processes_equal_one_process_with_twice_the_accumulation(two_processes, trained_run):
+    assert "400 tokens × 2 × accumulation 1 = 800 tokens" in two_processes.output
     for epoch in (1, 2, 3):
-        one, two = (losses(out / f"checkpoint{epoch}.pt") for out in (trained_run.out, process.out))
+        one, two = (losses(out / f"checkpoint{epoch}.pt") for out in (trained_run.out, two_processes.out))
         assert len(one) == 2 and two == pytest.approx(one, abs=1e-5)
+
+
+def test_train_gpus_gives_the_checkpoint_of_train_and_resumes(place, two_processes, data):
+    config, *words = SCRIPTED
+    settings = [word for word in words if "=" in word]
+    command = ("scripts/train-gpus.sh", "--cpu", 2, "--update-freq", 1, config, data, "out", *settings)
+    process = place.run(*command, "optimization.max_epoch=2")
+    assert process.returncode == 0, process.errors
+    process = place.run(*command)
+    assert process.returncode == 0, process.errors
+    assert "Loaded checkpoint out/checkpoint_last.pt" in process.output
+    assert_same_parameters(place.out / "checkpoint_last.pt", two_processes.out / "checkpoint_last.pt")
+    assert losses(place.out / "checkpoint3.pt") == losses(two_processes.out / "checkpoint3.pt")
+
+
+@pytest.mark.parametrize("slurm", [True, False])
+def test_train_gpus_prints_the_command_that_it_starts_on_each_node(place, slurm):
+    place.stub("torchrun", "printf '%s\\n' \"$@\" >words")
+    place.stub("scontrol", '[[ $* == "show hostnames n[3-4]" ]] && printf "%s\\n" n3 n4')
+    where = {"SLURM_JOB_NODELIST": "n[3-4]", "SLURM_NODEID": "1"} if slurm else {"MASTER_ADDR": "n3", "NODE_RANK": "1"}
+    options = ("--nodes", 2, "--gpus", 4, "--precision", "bf16", "--update-freq", 3)
+    process = place.run("scripts/train-gpus.sh", *options, "configs/own/lstm.yaml", "my data", "out", "a.b=c", **where)
+    assert process.returncode == 0, process.errors
+    words = read(place.root / "words")
+    assert ["torchrun", *words] == shlex.split(process.output)
+    node = "--nnodes 2 --node-rank 1 --master-addr n3 --master-port 29500 --nproc-per-node 4 "
+    assert " ".join(words).startswith(node)
+    assert {"task.data=my data", "common.bf16=true", "optimization.update_freq=[3]", "a.b=c"} <= set(words)
 
 
 def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
