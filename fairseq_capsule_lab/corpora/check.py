@@ -12,6 +12,7 @@ from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
 from fairseq_capsule_lab.corpora.check_folder import (
     EMPTY,
+    OTHER_RUNS,
     TOO_LONG,
     Counted,
     FolderCheck,
@@ -143,6 +144,9 @@ class _PreparedFolder(FolderCheck):
                     foreign = [token for token in tokens if token not in dictionary.indices]
                     if foreign:
                         unknown.setdefault(language, (number, foreign[0]))
+                    for symbol in dictionary.symbols[: dictionary.nspecial]:
+                        if symbol in tokens:
+                            self.note_line(files[language], f"contains {symbol}: {binarised.IN_TEXT}", number)
                     numbers_of_tokens.append((len(tokens), len(foreign)))
                     numbers = [*map(dictionary.indices.get, tokens, repeat(dictionary.unk())), dictionary.eos()]
                     for own, text, sentences in texts:
@@ -156,8 +160,11 @@ class _PreparedFolder(FolderCheck):
         for language, file, share in shares:
             line, token = unknown[language]
             problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens"
-            remedy = "codes and dictionary are of different runs; prepare it with --codes and --dict of the same run"
-            self.note(file, f"{problem}: {remedy}", line)
+            if (self.folder / "settings").is_file() and not is_train(split):
+                # A script splits all texts by the same codes, and refuses another dictionary.
+                self.notes.append(f"{file}, line {line}: {problem}: the training text is small; --merges may be fewer")
+                continue
+            self.note(file, f"{problem}: {OTHER_RUNS}; prepare it with --codes and --dict of the same run", line)
         pairs = self.splits[split].pairs
         for language, text, _ in texts if is_sound else ():
             if text.sentences != pairs:
