@@ -133,12 +133,6 @@ def test_empty_texts_are_reported(command, data):
     assert "raw/test.de: no lines: prepare it again" in command("check-data", data).out.splitlines()
 
 
-def test_each_faulty_line_of_a_manifest_is_reported(command, data):
-    (data / "manifest.tsv").write_text("file\nfile\tx\n")
-    starts = [line.partition(":")[0] for line in command("check-data", data).out.splitlines() if "not a line" in line]
-    assert starts == ["manifest.tsv, line 1", "manifest.tsv, line 2"]
-
-
 def test_json_contains_splits_and_findings(command, data):
     change(data / "bpe/test.de", 2, b"")
     result = command("check-data", data, "--json")

@@ -216,7 +216,7 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
         ),
         (["{pair}", "--train", "{texts}/wide.ar", "{texts}/my.en", "{held}"], "wide.ar: UTF-16, not UTF-8; convert"),
         (["{spelt}", "--dict", "{texts}/twice"], "twice, line 2: 'a' is already in line 1; copy"),
-        (["{spelt}", "--dict", "{texts}/overwrite"], "overwrite, line 3: 'a' is already in line 1; name a dictionary without"),
+        (["{spelt}", "--dict", "{texts}/overwrite"], "overwrite, line 3: 'a' is already in line 1; name a"),
         (["{spelt}", "--dict", "{texts}/mark"], "mark, line 1: a byte order mark before the first symbol; copy"),
         (
             ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
