@@ -19,6 +19,9 @@ SIZE, POINTER = np.dtype("<i4"), np.dtype("<i8")
 # fairseq's codes for the types that versions of fairseq-preprocess write.
 TOKEN_TYPES: Dict[int, np.dtype] = {4: np.dtype("<i4"), 5: np.dtype("<i8"), 8: np.dtype("<u2"), 9: np.dtype("<u4")}
 PIECE = 1 << 18  # numbers read at a time
+SENTENCES = 1 << 12  # sentences read at a time
+CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>")  # by their numbers in every dictionary of fairseq
+IN_TEXT = "fairseq's control symbols may not be words; replace them in the text, and binarise it again"
 REMEDY = "binarise the text again"
 
 
@@ -65,6 +68,25 @@ class BinarisedText:
                 token = f"token {start + place + 1} has the number {tokens[place]}"
                 problem = f"{token}, but the dictionary has 0 to {size - 1}"
                 raise BrokenFile(self.data, f"{problem}: {REMEDY} with the dictionary in its folder")
+
+    def require_words(self) -> None:
+        """Raise a BrokenFile if a sentence contains `<s>`, `<pad>` or `</s>` before its end.
+
+        They were words of the text. A model takes them for padding or for the end of the sentence.
+        """
+        start = 0
+        for first in range(0, self.sentences, SENTENCES):
+            ends = np.cumsum(self.sizes(first, SENTENCES), dtype=np.int64)
+            tokens = self.piece(start, ends[-1])
+            control = tokens < len(CONTROL_SYMBOLS)
+            last = ends[np.diff(ends, prepend=0) > 0] - 1
+            control[last[tokens[last] == CONTROL_SYMBOLS.index("</s>")]] = False
+            if control.any():
+                place = int(np.argmax(control))
+                sentence = first + int(np.searchsorted(ends, place, side="right")) + 1
+                symbol = CONTROL_SYMBOLS[tokens[place]]
+                raise BrokenFile(self.data, f"sentence {sentence} contains {symbol}: {IN_TEXT}")
+            start += int(ends[-1])
 
     def _read_header(self) -> Tuple[int, np.dtype]:
         """Return the number of sentences and the type of a token."""

@@ -5,10 +5,12 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
+from fairseq.tokenizer import tokenize_line
+from torch import Tensor
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
@@ -19,10 +21,29 @@ BINARISE = "binarise the data with the checkpoint's dictionary"
 DIGESTS = "dictionary_digests"  # key in the state of a task
 
 
+class TextDictionary(Dictionary):
+    """fairseq's dictionary, in which `<s>`, `<pad>`, `</s>` and `<unk>` as words of a text are unknown words.
+
+    With fairseq's own, a word `<pad>` is padding to the model.
+    """
+
+    def encode_line(
+        self, line: str, line_tokenizer: Callable[[str], List[str]] = tokenize_line, *args: Any, **options: Any
+    ) -> Tensor:
+        """Return the numbers of the words of a line, as fairseq does."""
+        own = self.symbols[: self.nspecial]
+
+        def words(text: str) -> List[str]:
+            return [self.unk_word if word in own else word for word in line_tokenizer(text)]
+
+        return super().encode_line(line, words, *args, **options)
+
+
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
     """Read a dictionary of fairseq-preprocess. Raises a UserError if it is no UTF-8 text of lines `SYMBOL COUNT`.
 
-    It also refuses a byte order mark, a symbol that occurs twice and an empty file.
+    It also refuses a byte order mark, a symbol that occurs twice and an empty file. The flag `#fairseq:overwrite` does
+    not allow a second entry: fairseq-preprocess copies the entry without the flag, and then no program can read it.
     """
     try:
         lines = read_lines(path)
@@ -36,11 +57,12 @@ def read_dictionary(path: Union[str, Path]) -> Dictionary:
         if not entry:
             raise UserError(f"{path}, line {number}: {line[:40]!r} is not 'SYMBOL COUNT'; {REMEDY}")
         symbol = entry["symbol"]
-        if symbol in seen and not entry["overwrite"]:
+        if symbol in seen:
             first = f"already in line {seen[symbol]}" if seen[symbol] else "one of fairseq's own symbols"
-            raise UserError(f"{path}, line {number}: {symbol!r} is {first}; {REMEDY}")
+            remedy = "name a dictionary without #fairseq:overwrite" if entry["overwrite"] else REMEDY
+            raise UserError(f"{path}, line {number}: {symbol!r} is {first}; {remedy}")
         seen[symbol] = number
-    return Dictionary.load(str(path))
+    return TextDictionary.load(str(path))
 
 
 def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:

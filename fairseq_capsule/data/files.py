@@ -1,5 +1,6 @@
 """Reading of files that users name."""
 
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -19,12 +20,20 @@ def regular_file(path: Union[str, Path]) -> Path:
     return Path(path)
 
 
+def refuse_utf_16(path: Union[str, Path], start: bytes) -> None:
+    """Raise a UserError if a text starts as UTF-16 does: with its byte order mark, or with many zero bytes."""
+    start = start[:100]
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 3 * start.count(0) > len(start):
+        raise UserError(f"{path}: UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8")
+
+
 def read_lines(path: Union[str, Path]) -> List[str]:
     """Read the lines of a UTF-8 text. An empty file, or one that is not UTF-8, raises a UserError that names the line.
 
     Only line feeds separate lines, because a sentence may contain other separators of Unicode.
     """
     content = Path(path).read_bytes()
+    refuse_utf_16(path, content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

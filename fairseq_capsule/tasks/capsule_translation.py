@@ -78,10 +78,16 @@ class CapsuleTranslationTask(TranslationTask):
         return read_dictionary(filename)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split as fairseq does. Raises a UserError if a file of the split is incomplete."""
+        """Load a split as fairseq does.
+
+        Raises a UserError if a file of the split is incomplete, or has control symbols within sentences. Files in
+        fairseq's older format (--dataset-impl cached) are not checked.
+        """
         paths = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0
-        require_whole(Path(paths[shard]), split, self.cfg.source_lang, self.cfg.target_lang)
+        texts = require_whole(Path(paths[shard]), split, self.cfg.source_lang, self.cfg.target_lang)
+        for text in texts.values():
+            text.require_words()
         super().load_dataset(split, epoch, combine, **kwargs)
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:

@@ -1,17 +1,17 @@
 """Check of a data folder before a training, with or without its text: one pass over its files, in constant memory."""
 
-import re
 from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
 
 from fairseq_capsule.data import binarised
-from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
+from fairseq_capsule.data.binarised import IN_TEXT, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
 from fairseq_capsule_lab.corpora.check_folder import (
     EMPTY,
+    OTHER_RUNS,
     TOO_LONG,
     Counted,
     FolderCheck,
@@ -27,8 +27,6 @@ FINAL = ("bpe", "characters")  # folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
 REMEDY = "name a folder that scripts/prepare-*.sh made"
 MANIFEST = "manifest.tsv"
-FIELDS = {"command": 1, "setting": 2, "version": 2, "part": 2, "source": 2, "file": 2}  # of each kind of line, at least
-AGAIN = f"delete {MANIFEST} and prepare again"
 BINARISE = "delete bin and prepare again"
 LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
 NO_END = "no line feed at its end: it may be cut short: copy it again, or prepare it again"
@@ -84,10 +82,6 @@ class _PreparedFolder(FolderCheck):
         texts = [file for pattern in patterns for file in folder.glob(pattern)]
         names = {*(file.stem for file in texts), *check_binarised.NEEDED, *binarised.splits_of(self.bin)}
         self.names = sorted(names, key=lambda name: (is_train(name), name))
-        # The existing files that a manifest must list.
-        patterns = ["bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*"]
-        others = (path for pattern in patterns for path in folder.glob(pattern) if path.suffix != ".log")
-        self.listed = {self._name(path) for path in (*texts, *others) if path.is_file()}
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
@@ -143,6 +137,9 @@ class _PreparedFolder(FolderCheck):
                     foreign = [token for token in tokens if token not in dictionary.indices]
                     if foreign:
                         unknown.setdefault(language, (number, foreign[0]))
+                    for symbol in dictionary.symbols[: dictionary.nspecial]:
+                        if symbol in tokens:
+                            self.note_line(files[language], f"contains {symbol}: {IN_TEXT}", number)
                     numbers_of_tokens.append((len(tokens), len(foreign)))
                     numbers = [*map(dictionary.indices.get, tokens, repeat(dictionary.unk())), dictionary.eos()]
                     for own, text, sentences in texts:
@@ -152,12 +149,15 @@ class _PreparedFolder(FolderCheck):
 
         shares = self.count(split, list(files.items()), counts())
         problems = {fault.problem for fault in self.faults if fault.file in files.values()}
-        is_sound = problems <= {EMPTY, TOO_LONG, NO_END}
+        is_sound = all(problem in (EMPTY, TOO_LONG, NO_END) or IN_TEXT in problem for problem in problems)
         for language, file, share in shares:
             line, token = unknown[language]
             problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens"
-            remedy = "codes and dictionary are of different runs; prepare it with --codes and --dict of the same run"
-            self.note(file, f"{problem}: {remedy}", line)
+            if (self.folder / "settings").is_file() and not is_train(split):
+                # A script splits all texts by the same codes, and refuses another dictionary.
+                self.notes.append(f"{file}, line {line}: {problem}: the training text is small; --merges may be fewer")
+                continue
+            self.note(file, f"{problem}: {OTHER_RUNS}; prepare it with --codes and --dict of the same run", line)
         pairs = self.splits[split].pairs
         for language, text, _ in texts if is_sound else ():
             if text.sentences != pairs:
@@ -193,27 +193,15 @@ class _PreparedFolder(FolderCheck):
                 problem = "missing, because the preparation did not finish: run the same command again"
                 self.note(MANIFEST, problem)
             return
-        lines = path.read_bytes().decode(errors="replace").split("\n")
-        if lines.pop():
-            self.note(MANIFEST, f"cut short inside a line: {AGAIN}", len(lines) + 1)
         listed: dict[str, str] = {}
-        for number, line in enumerate(lines, start=1):
+        for line in path.read_text(errors="replace").split("\n"):
             kind, *fields = line.split("\t")
-            if len(fields) < FIELDS.get(kind, len(fields) + 1):
-                self.note(MANIFEST, f"not a line of a manifest: {AGAIN}", number)
-            elif kind == "file":
+            if kind == "file" and len(fields) > 1:
                 listed[fields[0]] = fields[1]
             elif kind == "part" and len(fields) > 2:
                 self.notes.append(one_line(fields[2]))  # a warning: many pairs were left out
-        unlisted = sorted(self.listed - listed.keys())
-        if unlisted:
-            more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
-            problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
-            self.note(MANIFEST, problem)
         for file in progress_bar(sorted(listed.keys() - faulty), desc=MANIFEST, unit=" files", leave=False):
-            if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
-                self.note(MANIFEST, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
-            elif not (self.folder / file).is_file():
+            if not (self.folder / file).is_file():
                 problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
                 self.note(file, problem)
             elif sha256(self.folder / file) != listed[file]:

@@ -11,9 +11,17 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedDataset
 
 from fairseq_capsule.data import binarised
-from fairseq_capsule.data.binarised import REMEDY, BinarisedText, BrokenFile
+from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, REMEDY, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule_lab.corpora.check_folder import EMPTY, Counted, FolderCheck, Limits, is_train, side_by_side
+from fairseq_capsule_lab.corpora.check_folder import (
+    EMPTY,
+    OTHER_RUNS,
+    Counted,
+    FolderCheck,
+    Limits,
+    is_train,
+    side_by_side,
+)
 from fairseq_capsule_lab.errors import LabError
 
 NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
@@ -112,6 +120,9 @@ class BinarisedFolder(FolderCheck):
                         break
                     number += 1
                     bare = [row[:-1] if row[-1:] == [own.eos()] else row for row, own in zip(pair, dictionaries)]
+                    for name, row in zip(names, bare):
+                        if min(row, default=len(CONTROL_SYMBOLS)) < len(CONTROL_SYMBOLS):
+                            self.note_line(name, f"contains {CONTROL_SYMBOLS[min(row)]}: {IN_TEXT}", number)
                     whole = tuple(map(tuple, bare)) if len(names) == len(files) else None  # or a language is missing
                     yield whole, [(len(tokens), tokens.count(own.unk())) for tokens, own in zip(bare, dictionaries)]
                 if not number:
@@ -121,8 +132,7 @@ class BinarisedFolder(FolderCheck):
 
         texts = list(zip(languages, names))
         for _, file, share in self.count(split, texts, counts(), f"{EMPTY} and binarise again"):
-            problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
-            self.note(file, f"{problem}prepare again")
+            self.note(file, f"{share:.2f}% of its tokens are <unk>: {OTHER_RUNS}; prepare again")
 
 
 def _dictionary_name(language: Optional[str]) -> str:
@@ -147,9 +157,8 @@ def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
 def sentences_of(text: BinarisedText) -> Iterator[list[int]]:
     """Yield the sentences of binarised text in fairseq's present format (mmap)."""
     start = 0
-    some = binarised.PIECE // 64
-    for first in range(0, text.sentences, some):
-        ends = np.cumsum(text.sizes(first, some), dtype=np.int64).tolist()
+    for first in range(0, text.sentences, binarised.SENTENCES):
+        ends = np.cumsum(text.sizes(first, binarised.SENTENCES), dtype=np.int64).tolist()
         tokens = text.piece(start, ends[-1]).tolist()
         yield from (tokens[begin:end] for begin, end in zip([0, *ends], ends))
         start += ends[-1]

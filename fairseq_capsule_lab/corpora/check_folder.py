@@ -13,6 +13,7 @@ from fairseq.data import Dictionary
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 
 EMPTY = "empty: drop the line in every language"
+OTHER_RUNS = "codes and dictionary are of different runs, or the training text is too small for this text"
 TOO_LONG = "too long: drop the line in every language, or give the model more --max-source-positions"
 # What identifies a pair, None if it has no translation; the numbers of tokens and of unknown tokens of each language.
 Counted = tuple[Hashable, Sequence[tuple[int, int]]]

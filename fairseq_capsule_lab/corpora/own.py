@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -11,10 +12,11 @@ from fairseq_capsule_lab.corpora import filters, recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
-from fairseq_capsule_lab.corpora.texts import append_good_pairs
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe
+from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
 from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.stages import fingerprint
+from fairseq_capsule_lab.stages import StageError, fingerprint
 
 SPLITS = ("train", "valid", "test")
 UNBOUND = ("source", "target")  # they stand before the other settings
@@ -24,6 +26,7 @@ _TOKENISERS: dict[str, Optional[Filter]] = {
     "characters": filters.spell,
     "none": None,
 }
+_CONTROL_SYMBOL = re.compile("(<s>|<pad>|</s>|<unk>)(?= |$)")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
 
@@ -115,9 +118,15 @@ def _corpus(options: Options) -> Corpus:
     settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
     bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
     sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
-    raw = partial(write_raw, texts=texts, sizes=sizes, seed=seed)
+    uncut = [name == "none" and options["bpe"] == "subword-nmt" for name in tokenisers]
+    check = partial(_refuse_control_symbols, uncut=uncut, lower=bool(options["lower"]))
+    raw = partial(write_raw, texts=texts, sizes=sizes, seed=seed, check=check)
+    limit = int(options["limit"]) if options["limit"] else None
+    moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=limit)
     changes: list[Filter] = [filters.printable, partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))]
-    return Corpus(languages, raw, [*changes, *([filters.lower] if options["lower"] else [])], settings, bound)
+    changes += [filters.lower] if options["lower"] else []
+    return Corpus(languages, raw, changes, settings, bound, sample=sample)
 
 
 def _texts(options: Options, languages: Sequence[str]) -> Texts:
@@ -170,8 +179,40 @@ def _tokenise(language: str, line: str, tokenisers: dict[str, str]) -> str:
     return change(language, line) if change else line
 
 
-def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
-    """Write the texts, and take validation and test pairs of these numbers out of the training text."""
+def _sample(
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: Optional[int]
+) -> dict[str, Sequence[str]]:
+    """Return lines of the training text in some languages."""
+    sampled: dict[str, Sequence[str]] = {}
+    for side in sides:
+        files = (find(text[side]) if is_address(text[side]) else Path(text[side]) for text in texts)
+        lines = evenly_spaced(islice(chain.from_iterable(map(read_lines, files)), limit))
+        sampled[languages[side]] = [line.decode() for line in lines if not fault(line)]
+    return sampled
+
+
+def _refuse_control_symbols(files: Sequence[Path], uncut: Sequence[bool], lower: bool) -> None:
+    """Refuse a text that is not tokenised, if a word is, or ends with, a symbol that fairseq gives another meaning."""
+    for file, is_uncut in zip(files, uncut):
+        for number, line in enumerate(read_lines(file) if is_uncut else (), 1):
+            text = filters.printable("", line.decode(errors="replace"))
+            symbol = _CONTROL_SYMBOL.search(text.lower() if lower else text)
+            if symbol:
+                problem = f"{symbol[0]} is a control symbol of fairseq, which a text that is not tokenised may not have"
+                raise StageError(f"{file}, line {number}: {problem}: replace it, or give --tokenise moses")
+
+
+def write_raw(
+    raw: RawTexts,
+    texts: Texts,
+    sizes: Mapping[str, int] = {},
+    seed: int = 1,
+    check: Callable[[Sequence[Path]], None] = lambda files: None,
+) -> None:
+    """Write the texts, and take validation and test pairs of these numbers out of the training text.
+
+    `check` refuses a pair of files.
+    """
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
             if is_address(text.source):
@@ -179,6 +220,7 @@ def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: 
             else:
                 files = [Path(place) for place in text]
                 raw.note(*files, whole_path=True)
+            check(files)
             if split == "train":
                 raw.append(*files)
             else:
@@ -208,7 +250,8 @@ OWN = Recipe(
         "merges N": "number of merges of subword-nmt or of pieces of SentencePiece (10,000)",
         "share HOW": recipe.JOINT,
         "tokenise HOW": "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW "
-        "for source and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without",
+        "for source and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without; "
+        "--bpe sentencepiece if Moses damages a language",
         "max-length N": f"{recipe.LONGEST} (250). With SentencePiece pieces are counted. none turns this limit and the "
         "ratio's off",
         "ratio X": f"{recipe.RATIO} (9)",

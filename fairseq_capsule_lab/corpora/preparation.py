@@ -13,7 +13,8 @@ from fairseq_capsule_lab.corpora import filters, subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe, of_side, require_library
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe, of_side, require_library
+from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools
@@ -43,8 +44,14 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         options["bpe"] = "none"
     settings = recipe.settings(corpus, options)
     with Folder(out, recipe.script).locked() as folder:
-        folder.keep_settings(settings)
         try:
+            is_free = not any(choices.get(name) for name in ("tokenise", "bpe", "codes"))
+            if _prefers_pieces(corpus, options, folder, is_free, program):
+                require_library("sentencepiece", "sentencepiece")
+                options.update(tokenise="none", bpe="sentencepiece")
+                corpus = recipe.corpus(options)
+                settings = recipe.settings(corpus, options)
+            folder.keep_settings(settings)
             stages = _Preparation(corpus, options, folder.path).stages()
             folder.run(*stages, folder.manifest(command_line(program, words)))
         except KeyboardInterrupt:
@@ -54,6 +61,35 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         for line in parts.read_text(errors="replace").splitlines() if parts.exists() else []:
             if line.count("\t") > 1:
                 print(f"{program}: warning: {line.split(chr(9))[2]}", file=sys.stderr)
+
+
+def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: bool, program: str) -> bool:
+    """Return whether SentencePiece replaces Moses, which damages one of the languages. If the user chose, only warn.
+
+    An earlier run in the folder has decided.
+    """
+    if corpus.sample is None:
+        return False
+    if folder.settings_file.exists():
+        kept = folder.settings_file.read_text(errors="replace").splitlines()
+        return is_free and {"tokenise none", "bpe sentencepiece"} <= set(kept)
+    samples = corpus.sample(_finder(options, folder.path))
+    scores = {language: round_trip(language, lines) for language, lines in samples.items()}
+    damaged = [f"{language} ({score:.1f} BLEU)" for language, score in scores.items() if score < LEAST]
+    if not damaged:
+        return False
+    problem = f"Moses damages {' and '.join(damaged)}: a perfect translation, detokenised, has less than {LEAST:g} BLEU"
+    if is_free:
+        print(f"{problem}; so SentencePiece is used for both languages (--tokenise moses: Moses)", flush=True)
+    else:
+        print(f"{program}: warning: {problem}; --bpe sentencepiece keeps the text", file=sys.stderr)
+    return is_free
+
+
+def _finder(options: Options, path: Path) -> Find:
+    """Return the function that finds an archive in the folder of --from, or downloads it."""
+    folder = Path(options["from"]) if options["from"] else None
+    return partial(local_archive, folder=folder, downloads=path / "download")
 
 
 class _Preparation:
@@ -95,8 +131,7 @@ class _Preparation:
         return os.path.realpath(of_side(file, side)) if file else ""
 
     def _raw(self, part: Path, log: BinaryIO) -> None:
-        folder = Path(self.options["from"]) if self.options["from"] else None
-        find = partial(local_archive, folder=folder, downloads=self.path / "download")
+        find = _finder(self.options, self.path)
         self.corpus.raw(RawTexts(part, self.corpus.languages, find, int(self.options["limit"] or 0)))
 
     def _clean(self, source: Path, part: Path, log: BinaryIO) -> None:

@@ -17,6 +17,7 @@ from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = dict[str, Any]  # by name; "" for what is neither given nor has a default
+Find = Callable[[str], Path]  # returns the path of the archive with an address
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
     **dict.fromkeys(("from", "limit", "max-length", "ratio", "codes", "dict"), ""),
@@ -67,6 +68,8 @@ class Corpus(NamedTuple):
     bound: Optional[Sequence[str]] = None  # the options that are settings, in their order; None: all of the recipe
     address: str = "the addresses in this script"  # where archives come from, in the settings
     vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
+    # Takes a sample of the training text of each language that Moses cuts, if Moses may be wrong for it.
+    sample: Optional[Callable[[Find], Mapping[str, Sequence[str]]]] = None
 
     def sides(self, options: Options) -> Sequence[str]:
         """Return what has its own merges and dictionary: each language, or "" for both together."""

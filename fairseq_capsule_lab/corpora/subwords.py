@@ -104,11 +104,9 @@ def _beginning(file: Path) -> bytes:
 
 
 def require_dictionary(file: Path) -> None:
-    """Refuse what is not a dictionary of fairseq."""
-    if not file.is_file() or not file.stat().st_size:
-        raise LabError(f"--dict {file}: no such file, or an empty one")
-    with open(file, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not re.search(rb". [0-9]+( #fairseq:overwrite)?\Z", line.removesuffix(b"\n")):
-                problem = "not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
-                raise LabError(f"--dict {file}, line {number}: {problem}")
+    """Refuse what is not a dictionary of fairseq, as check-data does."""
+    from fairseq_capsule.data.dictionaries import read_dictionary  # it imports fairseq
+
+    if not file.is_file():
+        raise LabError(f"--dict {file}: no such file")
+    read_dictionary(file)

@@ -12,6 +12,7 @@ from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
 
+from fairseq_capsule.data.files import refuse_utf_16
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
@@ -53,13 +54,19 @@ def read_lines(path: Path) -> Iterator[bytes]:
         yield from (text.encode() for *_, text in read_segments(path))
         return
     try:
-        with (gzip.open if path.name.endswith(".gz") else open)(path, "rb") as text:
+        with (gzip.open if path.name.endswith(".gz") or _is_gzip(path) else open)(path, "rb") as text:
+            refuse_utf_16(path, text.peek(100))
             mark = codecs.BOM_UTF8
             for line in _beginnings(text):
                 yield line.removeprefix(mark).removesuffix(b"\n").replace(b"\r", b" ")
                 mark = b""
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise StageError(f"{path}: not a complete gzip archive: fetch it again") from None
+
+
+def _is_gzip(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def _beginnings(file: BufferedIOBase) -> Iterator[bytes]:
@@ -104,7 +111,7 @@ def _is_long(line: bytes) -> bool:
     return len(line) > MOST_LENGTH and len(line.decode("utf-8", "replace")) > MOST_LENGTH
 
 
-def _fault(line: bytes) -> str:
+def fault(line: bytes) -> str:
     """Return what is wrong with a training sentence, or ""."""
     if _is_long(line):
         return "too long"
@@ -167,9 +174,9 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
     taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for _, pair in progress_bar(_parallel(paths), unit=" pairs", unit_scale=True):
-            faults = ((fault, name) for name, line in zip(names, pair) if (fault := _fault(line)))
-            if first := next(faults, None):
-                dropped[first] += 1
+            faults = [(fault(line), name) for name, line in zip(names, pair) if fault(line)]
+            if faults:
+                dropped[faults[0]] += 1
                 continue
             source.write(pair[0] + b"\n")
             target.write(pair[1] + b"\n")

@@ -13,6 +13,7 @@ from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
+from fairseq_capsule.data.moses import detokenise
 from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
@@ -38,14 +39,13 @@ class Moses:
         self.language = rules_of(language)
         self._normalizer = sacremoses.MosesPunctNormalizer(self.language)
         self._tokenizer = sacremoses.MosesTokenizer(self.language)
-        self._detokenizer = sacremoses.MosesDetokenizer(self.language)
 
     def tokenise(self, line: str) -> str:
         return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
 
     def detokenise(self, line: str) -> str:
         """Detokenise a line, and convert XML escapes such as `&apos;` to characters."""
-        return self._detokenizer.detokenize(line.split())
+        return detokenise(self.language, line)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def test_sound_binarised_data_of_two_languages_has_nothing_to_fix(command, tmp_p
 
 @pytest.mark.parametrize("form", ["mmap", "cached", "raw"])
 def test_wrong_sentences_in_binarised_data_are_named(command, tmp_path, form):
-    test = [*TEXT["train"][:2], ("e f g h", "d"), ("", "d"), ("a " * 30, "d")]
+    test = [*TEXT["train"][:2], ("e f g h", "d"), ("", "d"), ("a " * 30, "d"), ("a <pad>", "d")]
     text = {**TEXT, "test": test}
     data = preprocess(
         tmp_path, f"-s en -t de --trainpref text/train --validpref text/valid --dataset-impl {form}", text
@@ -58,11 +58,12 @@ def test_wrong_sentences_in_binarised_data_are_named(command, tmp_path, form):
         f"{name.format('de')}, line 1: the pair is also in train, line 1, so ",
         f"{name.format('en')}, line 4: empty: drop",
         f"{name.format('en')}, line 5: too long: ",
+        f"{name.format('en')}, line 6: contains <pad>: ",
         f"{name.format('en')}: ",
     ):
         assert any(line.startswith(start) for line in found), (start, found)
     assert any("% of its tokens are <unk>: codes and dictionary are of different runs" in line for line in found)
-    assert result.out.splitlines()[-1] == "4 to fix"
+    assert result.out.splitlines()[-1] == "5 to fix"
 
 
 def test_a_folder_with_sources_only_is_checked(command, tmp_path):

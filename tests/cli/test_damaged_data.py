@@ -216,22 +216,8 @@ DAMAGES = {
         "bpe/test.de",
         lambda data, other: [shutil.copy(data / f"bpe/train.{lang}", data / f"bpe/test.{lang}") for lang in LANGUAGES],
     ),
-    "half a manifest": (
-        "manifest.tsv",
-        lambda data, other: change_lines(data / "manifest.tsv", lambda x: x[: len(x) // 2]),
-    ),
-    "a manifest that ends inside a line": ("manifest.tsv", lambda data, other: cut(data / "manifest.tsv", 30)),
     "another folder's manifest": ("bin/dict.de.txt", lambda data, other: copy_files(other, data, "manifest.tsv")),
     "no manifest": ("manifest.tsv", lambda data, other: (data / "manifest.tsv").unlink()),
-    "a binary manifest": ("manifest.tsv", lambda data, other: (data / "manifest.tsv").write_bytes(bytes(range(256)))),
-    "a manifest of files elsewhere": (
-        "manifest.tsv",
-        lambda data, other: extend(data / "manifest.tsv", b"file\t/etc/passwd\tx\t1\n"),
-    ),
-    "a manifest of names that are none": (
-        "manifest.tsv",
-        lambda data, other: extend(data / "manifest.tsv", b"file\ta\x1b[2J\0\xff\tx\t1\n"),
-    ),
     "another dictionary in the folder itself": (
         "dict.en.txt",
         lambda data, other: copy_files(other, data, "dict.en.txt"),

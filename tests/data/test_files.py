@@ -30,6 +30,13 @@ def test_another_encoding_is_refused(tmp_path):
         read_lines(tmp_path / "text")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, encoding):
+    (tmp_path / "text").write_bytes("ein\nzwei\ngrün\n".encode(encoding))
+    with pytest.raises(UserError, match="text: UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"):
+        read_lines(tmp_path / "text")
+
+
 def test_a_failed_write_does_not_change_the_older_file(tmp_path, monkeypatch):
     file = tmp_path / "file"
     write_whole(file, b"older")

@@ -17,6 +17,7 @@ from tests.integration.preparing import Workplace, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
 ENGLISH = "I love the capital don't he says today weather is very good , man".split()
+UKRAINIAN = "пам'ять комп'ютер об'єм зв'язок слово книга дім читає".split()
 ARABIC = "كتاب قلم بيت ولد بنت كبير صغير يقرأ ، ؟".split()
 LINES = 150
 HELD_OUT = ["--valid-lines", 6, "--test-lines", 5]
@@ -47,6 +48,12 @@ def texts(tmp_path_factory):
     (folder / "short.en").write_text("one\n")
     (folder / "broken.en").write_bytes(b"one\xff\n")
     (folder / "broken.ar").write_text("one\n")
+    (folder / "symbol.ar").write_text("<S> a\nab</s> c\n")
+    (folder / "symbol.en").write_text("<pad>\n<pad>\n")
+    (folder / "wide.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-16")
+    (folder / "twice").write_text("a 2\na 1\n")
+    (folder / "overwrite").write_text("a 2\nb 1 #fairseq:overwrite\na 1 #fairseq:overwrite\n")
+    (folder / "mark").write_text("a 2\nb 1\n", encoding="utf-8-sig")
     return folder
 
 
@@ -130,7 +137,7 @@ def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tm
 
 def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, workplace):
     files = ["--source", "ar", "--target", "en_GB", "--train", texts / "my.ar", texts / "my.en"]
-    options = [*files, *HELD_OUT, "--merges", 40, "--share", "separate", "--lower"]
+    options = [*files, *HELD_OUT, "--merges", 40, "--share", "separate", "--lower", "--tokenise", "moses"]
     first = workplace.prepared(*options)
     assert {file.name for file in (first.out / "bin").glob("dict.*")} == {"dict.ar.txt", "dict.en_GB.txt"}
     assert (first.out / "bin/train.ar-en_GB.ar.bin").exists()
@@ -204,6 +211,14 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
             "--merges 9: the text has",
         ),
         (
+            ["{pair}", "--train", "{texts}/symbol", "{held}", "--tokenise", "none,moses"],
+            "symbol.ar, line 2: </s> is a control symbol of fairseq, which a text that is not tokenised may not have",
+        ),
+        (["{pair}", "--train", "{texts}/wide.ar", "{texts}/my.en", "{held}"], "wide.ar: UTF-16, not UTF-8; convert"),
+        (["{spelt}", "--dict", "{texts}/twice"], "twice, line 2: 'a' is already in line 1; copy"),
+        (["{spelt}", "--dict", "{texts}/overwrite"], "overwrite, line 3: 'a' is already in line 1; name a"),
+        (["{spelt}", "--dict", "{texts}/mark"], "mark, line 1: a byte order mark before the first symbol; copy"),
+        (
             ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
             "no training pair passes --max-length 1",
         ),
@@ -211,6 +226,7 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
 )
 def test_wrong_input_is_named(texts, workplace, arguments, wanted):
     words = {"{pair}": ["--source", "ar", "--target", "en"], "{held}": HELD_OUT}
+    words["{spelt}"] = [*words["{pair}"], "--train", texts / "my", *HELD_OUT, "--tokenise", "characters"]
     given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
     workplace.refused(workplace.prepare(*given, "out"), wanted)
     assert not (workplace.root / "out/bin").exists()
@@ -238,6 +254,44 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
     assert ["part", "my.en", counts, warning] in [line.split("\t") for line in read(process.out / "manifest.tsv")]
     main(["check-data", str(process.out), "--most-unknown", "100"])
     assert f"note: {warning}\n" in capsys.readouterr().out
+
+
+def test_a_gzipped_file_needs_no_ending(texts, workplace):
+    workplace.root.joinpath("my.zh").write_bytes((texts / "my.zh.gz").read_bytes())
+    files = ["--train", "my.zh", texts / "my.en", "--tokenise", "none", "--merges", 60]
+    process = workplace.prepared("--source", "zh", "--target", "en", *files, *HELD_OUT)
+    assert "my.zh: 148 pairs" in process.output
+
+
+def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, workplace):
+    lines = "".join(f"{line}\n" for line in sentences(UKRAINIAN, " ", 3))
+    (workplace.root / "my.uk").write_text(lines, encoding="utf-8")
+    files = ["--source", "uk", "--target", "en", "--train", "my.uk", texts / "my.en"]
+    options = [*files, *HELD_OUT, "--merges", 120]
+    first = workplace.prepared(*options)
+    assert "Moses damages uk (" in first.output and "so SentencePiece is used for both languages" in first.output
+    assert {"bpe sentencepiece", "tokenise none"} <= set(read(first.out / "settings"))
+    before = contents(first.out)
+    again = workplace.prepared(*options)
+    assert "Moses" not in again.output and contents(first.out) == before
+    forced = workplace.prepare(*options, "--tokenise", "moses", "forced")
+    assert forced.returncode == 0
+    assert forced.errors.startswith("prepare.sh: warning: Moses damages uk (")
+    assert "tokenise moses" in read(workplace.root / "forced/settings")
+    kept = workplace.prepare(*options, "--tokenise", "moses", "out")
+    workplace.refused(kept, "out was prepared with bpe sentencepiece,tokenise none, not tokenise moses")
+
+
+def test_a_small_text_has_unknown_words_which_is_no_fault(texts, workplace, capsys):
+    rare = [f"{word}{word}" for word in "zqxjvbw"]
+    for language in ("ar", "en"):
+        (workplace.root / f"valid.{language}").write_text("".join(f"{word} {word}\n" for word in rare))
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my", "--valid", "valid", "--test-lines", 5]
+    process = workplace.prepared(*options, "--tokenise", "moses", "--merges", 60)
+    assert main(["check-data", str(process.out)]) == 0
+    output = capsys.readouterr().out
+    assert "note: bpe/valid.ar, line 1: 'z@@' is not in bin/dict.ar.txt, like " in output
+    assert "the training text is small" in output
 
 
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):

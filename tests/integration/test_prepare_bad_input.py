@@ -36,7 +36,7 @@ def workplace(tmp_path):
         (["--codes", "nowhere", "--dict", "good.dict", "out"], "--codes nowhere: no such file"),
         (["--codes", "good.dict", "--dict", "good.dict", "out"], "--codes good.dict: not codes"),
         (["--codes", "good.codes", "--dict", "nowhere", "out"], "--dict nowhere: no such file"),
-        (["--codes", "good.codes", "--dict", "good.codes", "out"], "--dict good.codes, line 1: not a dictionary"),
+        (["--codes", "good.codes", "--dict", "good.codes", "out"], "good.codes, line 1: '#version: 0.2' is not"),
         (["/dev/full"], "/dev/full is not a folder"),
         (["/dev/full/out"], "cannot make the folder /dev/full/out"),
         (["good.codes"], "good.codes is not a folder"),
