@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
-from fairseq_capsule_lab.corpora import filters, recipe
+from fairseq_capsule.text import is_chinese, split_into_words
+from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
-from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import append_good_pairs
@@ -18,12 +18,7 @@ from fairseq_capsule_lab.stages import fingerprint
 
 SPLITS = ("train", "valid", "test")
 UNBOUND = ("source", "target")  # they stand before the other settings
-_TOKENISERS: dict[str, Optional[Filter]] = {
-    "moses": filters.moses,
-    "jieba": filters.cut_chinese,
-    "characters": filters.spell,
-    "none": None,
-}
+_TOKENISERS = ("moses", "jieba", "characters", "none")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
 
@@ -95,9 +90,9 @@ def _corpus(options: Options) -> Corpus:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
     seed = whole("--seed", options["seed"])
     texts = _texts(options, languages)
-    default = "jieba" if any(map(filters.is_chinese, languages)) else "moses"
+    default = "jieba" if any(map(is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
-    tokenisers = tokenisers_of(options, languages)
+    tokenisers = _tokenisers(options)
     if "jieba" in options["tokenise"]:
         recipe.require_library("jieba", "chinese")
     addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
@@ -112,12 +107,13 @@ def _corpus(options: Options) -> Corpus:
         for split, of_split in texts.items()
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
-    settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
+    words_of = {"source": source, "target": target, "lower": options["lower"] or "no"}
+    settings += [f"{name} {value}" for name, value in words_of.items()]
     bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
     sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=seed)
-    changes: list[Filter] = [filters.printable, partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))]
-    return Corpus(languages, raw, [*changes, *([filters.lower] if options["lower"] else [])], settings, bound)
+    words_of |= {"script": OWN.script, "tokenise": options["tokenise"]}
+    return Corpus(languages, raw, [partial(split_into_words, settings=words_of)], settings, bound)
 
 
 def _texts(options: Options, languages: Sequence[str]) -> Texts:
@@ -150,8 +146,8 @@ def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
     return Text(*files)
 
 
-def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
-    """Return the tokeniser of each language by --tokenise."""
+def _tokenisers(options: Options) -> list[str]:
+    """Return the values of --tokenise for source and target, after a check."""
     how = options["tokenise"]
     first, _, second = how.partition(",")
     both = [first, second if "," in how else first]
@@ -160,14 +156,7 @@ def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
             raise LabError(f"--tokenise takes moses, jieba, characters or none, not '{name}'")
         if name == "characters" and options["bpe"] != "subword-nmt":
             raise LabError("--tokenise characters: SentencePiece reads text, not characters")
-    if how == "jieba":  # the other language is cut by Moses
-        return ["jieba" if filters.is_chinese(language) else "moses" for language in languages]
     return both
-
-
-def _tokenise(language: str, line: str, tokenisers: dict[str, str]) -> str:
-    change = _TOKENISERS[tokenisers[language]]
-    return change(language, line) if change else line
 
 
 def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
