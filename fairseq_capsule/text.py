@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq_capsule.errors import missing_library
+
 SPACES = re.compile(r"\s+")
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
 _CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
@@ -127,11 +129,7 @@ class TextPreparation:
     codes: str = ""
 
     def words(self, line: str) -> str:
-        """Return the words of a raw line, separated by spaces: what a prepare script writes before it learns subwords.
-
-        Raises:
-            ModuleNotFoundError: the tokeniser's library is not installed.
-        """
+        """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
         if not self.drops_controls:
             line = printable(self.language, line)
         if self.tokenizer == "moses":
@@ -145,13 +143,16 @@ class TextPreparation:
         return line.lower() if self.lower else line
 
     def encode(self, line: str) -> str:
-        """Return the subwords of a raw line, separated by spaces; errors as of `words`."""
-        line = self.words(re.sub("[\r\n]+", " ", line))  # a raw line of a prepared folder has neither
-        if self.subwords == "none":
-            return line
-        if self.subwords == "subword-nmt":
-            return self._splitter.process_line(line)
-        return " ".join(self._splitter.encode(line, out_type=str))
+        """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
+        try:
+            line = self.words(re.sub("[\r\n]+", " ", line))  # a raw line of a prepared folder has neither
+            if self.subwords == "none":
+                return line
+            if self.subwords == "subword-nmt":
+                return self._splitter.process_line(line)
+            return " ".join(self._splitter.encode(line, out_type=str))
+        except ModuleNotFoundError as error:
+            raise missing_library(error) from error
 
     @functools.cached_property
     def _splitter(self) -> Any:

@@ -37,10 +37,9 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
     plugin = plugins.plugin("--user-dir", arguments["user-dir"])
     gpus = visible_gpus(os.environ)
     processes = whole("--processes", arguments["processes"] or len(gpus) or cores(), high=MOST_PROCESSES)
-    source, target, longest = check_teacher(
-        arguments["teacher"], str(binarised_folder(arguments["data"])), plugin != plugins.OWN
-    )
-    teacher, data = Path(os.path.realpath(arguments["teacher"])), binarised_folder(os.path.realpath(arguments["data"]))
+    data = binarised_folder(arguments["data"])
+    source, target, longest = check_teacher(arguments["teacher"], str(data), plugin != plugins.OWN)
+    teacher, data = Path(os.path.realpath(arguments["teacher"])), data.resolve()
     pair = f"{source}-{target}"
 
     with Folder(arguments["out"], SCRIPT).locked() as folder:
