@@ -24,7 +24,7 @@ def prepared_folder(data: Union[str, Path]) -> Optional[Path]:
     for folder in (data, data.parent, Path(os.path.abspath(data)).parent, data.resolve().parent):
         if settings_of(folder).get("script") not in SCRIPTS or not (folder / BINARISED).is_dir():
             continue
-        if folder == data or (folder / BINARISED).samefile(data):
+        if folder == data or (folder / BINARISED).resolve() == data.resolve():
             return folder
     return None
 
