@@ -1,6 +1,6 @@
 """Measure the time of `fairseq-capsule serve` for a sentence, and of `translate` with the same model and process.
 
-    python benchmarks/serving.py CHECKPOINT DATA [--codes CODES] [--tokenizer moses] [--sentence TEXT] [--json]
+    python benchmarks/serving.py CHECKPOINT DATA [--sentence TEXT] [--json]
 
 The server runs in a thread. Each request uses its own HTTP connection to 127.0.0.1. The measurements alternate.
 """

@@ -20,10 +20,9 @@ import torch
 from measure import alternate, environment
 from serving import ask, serving
 
-from fairseq_capsule.data.merges import bpe_options
+from fairseq_capsule.data.prepared import preparations
 from fairseq_capsule.hub import CapsuleHub, load
 from fairseq_capsule_lab.export.to_ctranslate2 import write
-from fairseq_capsule_lab.runs.prepared import preparation
 
 BEAM, TOKENS = 5, 4096
 
@@ -54,8 +53,8 @@ def keep_first(sample: dict, sentences: int) -> dict:
 
 def export(hub: CapsuleHub, data: Path, folder: Path, quantization: str) -> ctranslate2.Translator:
     folder.mkdir()
-    text = preparation(data, hub.task.cfg.source_lang, hub.task.cfg.target_lang)
-    write(hub.models[0], hub.task, text, folder, argparse.Namespace(quantization=quantization))
+    sides = preparations(data, hub.task.cfg.source_lang, hub.task.cfg.target_lang)
+    write(hub.models[0], hub.task, sides, folder, argparse.Namespace(quantization=quantization))
     return ctranslate2.Translator(str(folder), intra_threads=torch.get_num_threads())
 
 
@@ -86,10 +85,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's data loader uses it even without a GPU
 
-    options = bpe_options(args.data / "codes")
-    teacher, student = (
-        load(path, args.data / "bin", tokenizer="moses", **options) for path in (args.teacher, args.student)
-    )
+    teacher, student = (load(path, args.data) for path in (args.teacher, args.student))
     language = student.task.cfg.source_lang
     texts = (args.data / f"raw/test.{language}").read_text(encoding="utf-8").splitlines()
     subwords = [line.split() for line in (args.data / f"bpe/test.{language}").read_text(encoding="utf-8").splitlines()]

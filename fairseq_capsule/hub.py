@@ -1,10 +1,12 @@
 """Loading of trained models with fairseq's hub interface, extended by `inspect`."""
 
+import copyreg
 import importlib
 import logging
+import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterator, List, Optional, Sequence, Union
 
 from tqdm import tqdm
 
@@ -12,24 +14,73 @@ from fairseq_capsule.root_logger import unchanged_root_logger
 
 with unchanged_root_logger():
     from fairseq import hub_utils
+    from fairseq.dataclass.constants import ChoiceEnum, StrEnumMeta
+    from fairseq.tasks.fairseq_task import StatefulContainer
+    from fairseq.tasks.translation import TranslationTask
 
     from fairseq_capsule.checkpoints.models import building, load_model
     from fairseq_capsule.data.merges import require_codes
+    from fairseq_capsule.data.prepared import binarised_folder, preparations
+    from fairseq_capsule.data.tokenizer import PreparedText
+    from fairseq_capsule.errors import UserError
+
+
+# The choices in a config are of classes that no name leads to, so pickle cannot find them: they are made anew.
+copyreg.pickle(StrEnumMeta, lambda choices: (ChoiceEnum, ([choice.value for choice in choices],)))
+
+
+class CopyableState(StatefulContainer):
+    """The state of a fairseq task. Copying and unpickling fairseq's own looks for methods in it without end."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+
+def refuse_training(mode: bool = True) -> None:
+    """What replaces the method `train` of a model that fairseq has made fast: fairseq's own cannot be pickled."""
+    if mode:
+        raise RuntimeError("cannot train after make_generation_fast")
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
+    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`. It can be copied.
 
-    `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known.
+    `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known. The
+    files of an ensemble are joined by colons.
     """
 
     checkpoint: Optional[str] = None
     data: Optional[str] = None
 
+    def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
+        super().__init__(cfg, task, models)
+        state = CopyableState()
+        state.__dict__.update(task.state.__dict__)
+        task.state = state
+        for model in models:
+            if "train" in vars(model):
+                model.train = refuse_training
+
     def generate(self, *args: Any, **options: Any) -> Any:
         """Translate tokens. A sentence that is too long, or wrong parameters or options, raise a UserError."""
         with building(self.checkpoint, "it cannot translate this", "shorten the text, or give another model"):
             return super().generate(*args, **options)
+
+    def score(self, *args: Any, **options: Any) -> Any:
+        """Score texts with a language model, as fairseq does. A translation has a source, so it raises a UserError."""
+        if isinstance(self.task, TranslationTask):
+            remedy = "translate with hub.generate, or run fairseq-generate --score-reference on sources with references"
+            raise UserError(f"hub.score: it scores single texts with a language model; {remedy}")
+        return super().score(*args, **options)
+
+    def read_as_prepared(self, data: Union[str, Path]) -> None:
+        """Read and write raw text as the folder of the data was made, if a prepare script made it."""
+        source, target = (getattr(self.task.cfg, f"{side}_lang", None) for side in ("source", "target"))
+        sides = preparations(data, source, target) if source and target else None
+        if sides is not None:
+            self.tokenizer, self.bpe = PreparedText(*sides), None
 
     def inspect(self, *args: Any, **options: Any) -> Any:
         """Show the routing of a translation. Calls `fairseq_capsule_lab.pages.inspect` with this hub."""
@@ -37,27 +88,50 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
         return importlib.import_module("fairseq_capsule_lab.pages").inspect(self, *args, **options)
 
 
-def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -> CapsuleHub:
-    """Load a trained model of this package or of fairseq, with the dictionaries of binarised data.
+def load(
+    checkpoint: Union[str, Path, Sequence[Union[str, Path]]], data: Union[str, Path], **options: Any
+) -> CapsuleHub:
+    """Load a trained model of this package or of fairseq, or an ensemble, with the dictionaries of its data.
+
+    Raw text is read and written as the data was prepared.
 
     Args:
-        checkpoint: the file of the model. A UserError says if it is broken.
-        data: the folder that fairseq-preprocess wrote. Dictionaries of another model raise a UserError.
-        options: fairseq's options, such as `tokenizer`, `bpe` and `bpe_codes`.
+        checkpoint: the file of the model, or the files of an ensemble: a list, or joined by colons. A UserError says
+            if one is broken.
+        data: the OUT of a prepare script or its `bin`, or a folder of fairseq-preprocess. Dictionaries of another model
+            raise a UserError.
+        options: fairseq's options. With `tokenizer` or `bpe`, text is read as these say, not as the data was prepared.
     """
-    checkpoint = Path(checkpoint)
+    files = _files(checkpoint)
+    name = os.pathsep.join(map(str, files))
+    binarised = binarised_folder(data).resolve()
     # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to
     # the checkpoint as its merges, even if the options name another file.
-    with quiet_loading(checkpoint.name):
-        model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
-        with building(checkpoint, "no tokeniser, BPE and search can be built from its options"):
+    with quiet_loading(files[0].name):
+        loaded = [load_model(file, binarised, options) for file in files]
+        models = [model for model, _, _ in loaded]
+        _, cfg, task = loaded[0]
+        with building(name, "no tokeniser, BPE and search can be built from its options"):
             if cfg.bpe is not None and cfg.bpe._name == "subword_nmt":
                 require_codes(cfg.bpe.bpe_codes)
-            hub = CapsuleHub(cfg, task, [model])
+            hub = CapsuleHub(cfg, task, models)
+            if not {"tokenizer", "bpe"} & options.keys():
+                hub.read_as_prepared(data)
             hub.detokenize(hub.remove_bpe(hub.apply_bpe(hub.tokenize("a"))))  # some read their files only now
-            task.build_generator([model], cfg.generation)
-    hub.checkpoint, hub.data = str(checkpoint), str(data)
+            task.build_generator(models, cfg.generation)
+    hub.checkpoint, hub.data = name, str(data)
     return hub
+
+
+def _files(checkpoint: Union[str, Path, Sequence[Union[str, Path]]]) -> List[Path]:
+    """Return the files of a model or an ensemble. A name that exists is one file, even with a colon."""
+    if isinstance(checkpoint, (str, Path)):
+        names = [checkpoint] if os.path.exists(checkpoint) else str(checkpoint).split(os.pathsep)
+    else:
+        names = list(checkpoint)
+    if not names:
+        raise UserError("no checkpoint; name the file of a trained model")
+    return [Path(file) for file in names]
 
 
 @contextmanager

@@ -63,7 +63,7 @@ paste -d '\n' <(first source "$out/data/raw/test.$source") <(first reference "$o
 
 if [ $corpus = toy ]; then
     say "5 of $steps: attention before and after routing"
-    fairseq-capsule picture "$out/run/checkpoint_avg_last3_updates.pt" "$out/data/bin" --codes "$out/data/codes" --tokenizer moses \
+    fairseq-capsule picture "$out/run/checkpoint_avg_last3_updates.pt" "$out/data" \
         --text "$(sed -n 1p "$out/data/raw/test.en")" --out "$out/attention.png"
     echo "The picture: $out/attention.png"
 fi

@@ -90,7 +90,7 @@ def with_files_of(place, block):
     block = re.sub(r'"(?:[\w/-]*/)?checkpoint[\w-]*\.pt"', '"everything.pt"', block)
     block = re.sub(r'"runs/[\w-]+"', f'"{place}"', block)
     block = block.replace('"runs/everything.pt"', '"everything.pt"')
-    block = re.sub(r'"[\w/-]*/bin"', f'"{place}/bin"', block)
+    block = re.sub(r'"[\w/-]*/bin"|"data/[\w-]+"', f'"{place}/bin"', block)
     return re.sub(r'"[\w/-]*/codes"', f'"{place}/codes"', block)
 
 

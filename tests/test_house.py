@@ -20,14 +20,15 @@ ALLOWED = {
     PLUGIN: {
         "errors": set(),
         "root_logger": set(),
+        "text": {"errors"},
         "options": {"errors"},
         "routing": set(),
         "losses": {"routing"},
         "modules": {"routing"},
-        "huggingface": {"routing", "losses", "modules"},
-        "data": {"errors"},
+        "huggingface": {"text", "routing", "losses", "modules"},
+        "data": {"errors", "text"},
         "checkpoints": {"errors", "options", "data"},
-        "hub": {"root_logger", "checkpoints", "data"},
+        "hub": {"errors", "root_logger", "checkpoints", "data"},
         "mechanisms": {"errors", "options", "routing", "losses", "modules"},
         "models": {
             "errors",
@@ -74,7 +75,7 @@ BY_NAME = {
     (f"{PLUGIN}.models.base", f"{PLUGIN}.tasks"),
 }
 LONGEST = 345  # lines of a file
-WITHOUT_FAIRSEQ = {(PLUGIN, part) for part in ("routing", "losses", "modules", "huggingface")}
+WITHOUT_FAIRSEQ = {(PLUGIN, part) for part in ("text", "routing", "losses", "modules", "huggingface")}
 
 
 def module_name(path):

@@ -13,7 +13,7 @@ def run(code):
     return finished.stdout.split()
 
 
-PURE = ["routing", "routing.naive", "losses", "modules", "huggingface"]
+PURE = ["text", "routing", "routing.naive", "losses", "modules", "huggingface"]
 
 
 def test_the_pure_parts_import_torch_alone():  # and transformers

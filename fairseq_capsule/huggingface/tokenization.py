@@ -1,34 +1,30 @@
 """The tokenizer of an exported model: from raw text to the words of its dictionaries and back."""
 
-import importlib
 import json
-import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from transformers import PreTrainedTokenizer
 
+from fairseq_capsule.text import TextPreparation
+
 FILES = {"vocabulary": "vocabulary.json", "codes": "codes", "pieces": "sentencepiece.model"}
-SPACE = "▁"  # of SentencePiece, and of text that is split into characters
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
 
 
 class CapsuleTokenizer(PreTrainedTokenizer):
     """Splits raw text as the training text was split, and makes raw text of a translation.
 
-    A source is tokenised (`sacremoses`, characters or nothing), perhaps lower-cased, and split into subwords
-    (`subword_nmt`, `sentencepiece` or nothing). A target (`text_target`) is too if the languages have one dictionary.
-    A translation is joined and detokenised. Only the libraries that the model needs are imported. Special tokens in a
-    text are words like others.
+    A source is tokenised and split into subwords. A target (`text_target`) is too if the languages have one dictionary.
+    A translation is joined and detokenised. Only the libraries that the model needs are imported: sacremoses, jieba,
+    subword-nmt or sentencepiece. Special tokens in a text are words like others.
 
     Args:
         vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
         codes: the merges of subword-nmt.
         pieces: the model of SentencePiece.
-        source, target: of each language, `language`, `tokenizer` (moses, characters or none) and
-            `aggressive_dash_splits`, an option of Moses.
-        lowercase: whether texts are lower-cased.
+        source, target: the attributes of each language's `TextPreparation`, without `codes`.
         options: those of every tokenizer in transformers.
     """
 
@@ -43,29 +39,19 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         *,
         source: Dict[str, Any],
         target: Dict[str, Any],
-        lowercase: bool = False,
         **options: Any,
     ):
         words = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
         self._target_words: List[str] = words["target"]
         self._numbers = {word: number for number, word in enumerate(words["source"])}
         self._files = {"vocabulary": vocabulary, "codes": codes, "pieces": pieces}
-        self._source, self._target, self._lowercase = source, target, lowercase
-        self._side = source  # the language of texts
-        self._subwords: Any = None
-        if codes is not None:
-            with open(codes, encoding="utf-8") as file:
-                self._subwords = importlib.import_module("subword_nmt.apply_bpe").BPE(file)
-        elif pieces is not None:
-            self._subwords = importlib.import_module("sentencepiece").SentencePieceProcessor(model_file=pieces)
-        languages = [side["language"] for side in (source, target) if side["tokenizer"] == "moses"]
-        if languages:
-            moses = importlib.import_module("sacremoses")
-            self._moses = {name: (moses.MosesPunctNormalizer(name), moses.MosesTokenizer(name)) for name in languages}
-            self._detokenizer = moses.MosesDetokenizer(target["language"])
+        file = codes or pieces or ""
+        self._source, self._target = (replace(TextPreparation(**side), codes=file) for side in (source, target))
+        self._side = self._source  # the language of texts
+        self._side.encode("")  # reads its files
         special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
         fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
-        super().__init__(source=source, target=target, lowercase=lowercase, **{**special, **options, **fixed})
+        super().__init__(source=source, target=target, **{**special, **options, **fixed})
 
     @property
     def vocab_size(self) -> int:
@@ -76,18 +62,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         return dict(self._numbers)
 
     def _tokenize(self, text: str, **_: Any) -> List[str]:
-        words = " ".join(CONTROL.sub(" ", text).split())
-        if self._side["tokenizer"] == "moses":
-            normalizer, tokenizer = self._moses[self._side["language"]]
-            dashes = self._side["aggressive_dash_splits"]
-            words = tokenizer.tokenize(normalizer.normalize(words), aggressive_dash_splits=dashes, return_str=True)
-        elif self._side["tokenizer"] == "characters":
-            words = " ".join(words.replace(" ", SPACE))
-        if self._lowercase:
-            words = words.lower()
-        if self._files["codes"] is not None:
-            return self._subwords.process_line(words).split()
-        return self._subwords.encode(words, out_type=str) if self._subwords else words.split()
+        return self._side.encode(text).split()
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._numbers.get(token, self._numbers[str(self.unk_token)])
@@ -106,13 +81,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: List[str]) -> str:
         """Join the subwords of a translation and detokenise it."""
-        if self._files["codes"] is not None:
-            text = (" ".join(tokens) + " ").replace("@@ ", "")
-        elif self._files["pieces"] is not None or self._target["tokenizer"] == "characters":
-            text = "".join(tokens).replace(SPACE, " ")
-        else:
-            text = " ".join(tokens)
-        return self._detokenizer.detokenize(text.split()) if self._target["tokenizer"] == "moses" else text.strip()
+        return self._target.decode(" ".join(tokens))
 
     def _switch_to_input_mode(self) -> None:
         self._side = self._source

@@ -37,6 +37,8 @@ class CapsuleModel(BaseFairseqModel):
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
         loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
         loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)
+        if not {"tokenizer", "bpe"} & kwargs.keys():
+            loaded.read_as_prepared(hub.task.cfg.data)
         return loaded
 
     def set_beam_size(self, beam_size: int) -> None:

@@ -6,6 +6,7 @@ commands of this project, its hub and packages with mechanisms of their own impo
 
 from fairseq_capsule import criterions, models  # noqa: F401  fairseq never imports the criterions of a plugin
 from fairseq_capsule.checkpoints import loading
+from fairseq_capsule.data import tokenizer  # noqa: F401  registers --tokenizer prepared
 from fairseq_capsule.tasks.capsule_summarization import CapsuleSummarizationTask
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask
 

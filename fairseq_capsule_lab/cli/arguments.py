@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from fairseq_capsule.data.files import regular_file
+from fairseq_capsule.data.prepared import binarised_folder, prepared_folder
 from fairseq_capsule.errors import one_line
 from fairseq_capsule.options import number_ranges
 from fairseq_capsule_lab.errors import DECIMAL, LabError
@@ -22,6 +23,7 @@ from fairseq_capsule_lab.errors import DECIMAL, LabError
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
 
+DATA = "the data of its training: OUT of a prepare script, or the folder that fairseq-preprocess wrote"
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
 
@@ -145,6 +147,17 @@ def input_folder(text: str) -> Path:
     return _readable(path, os.R_OK | os.X_OK)
 
 
+def data_folder(text: str) -> Path:
+    """An argparse type: a folder of binarised data, named by itself or by the OUT of a prepare script."""
+    return binarised_folder(input_folder(text))
+
+
+def prepared_data(text: str) -> Path:
+    """An argparse type: the OUT of a prepare script, named by itself or by its `bin`. Other folders stay."""
+    folder = input_folder(text)
+    return prepared_folder(folder) or folder
+
+
 def input_path(text: str) -> Path:
     """An argparse type: a readable file or folder."""
     return input_folder(text) if _existing(text).is_dir() else input_file(text)
@@ -246,16 +259,17 @@ def add_json(parser: ArgumentParser) -> None:
 def add_model_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that name a trained model and the preprocessing of raw text. `load_model` reads them."""
     parser.add_argument("checkpoint", type=input_file, help="a trained model")
-    parser.add_argument("data", type=input_folder, help="binarised data with the dictionaries of its training")
-    text = "subword-nmt codes, or a SentencePiece model, to apply to raw text"
+    parser.add_argument("data", type=data_folder, help=DATA)
+    text = "only for data that no prepare script made: subword-nmt codes, or a SentencePiece model, for raw text"
     parser.add_argument("--codes", type=input_file, help=text)
-    parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
+    text = "only for such data: fairseq's tokeniser of raw text"
+    parser.add_argument("--tokenizer", choices=["moses", "space"], help=text)
 
 
 def add_checkpoints(parser: ArgumentParser, split: str = "", trained: str = "trained models") -> None:
     """Add the arguments that name several models and their data, with a split if it has a default."""
     parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help=trained)
-    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    parser.add_argument("--data", type=data_folder, required=True, help=DATA)
     if split:
         parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
 
@@ -265,15 +279,17 @@ def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
     from fairseq_capsule.data.merges import bpe_options
     from fairseq_capsule.hub import load
 
-    bpe = bpe_options(args.codes) if args.codes else {}
-    return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)
+    options = bpe_options(args.codes) if args.codes else {}
+    if args.tokenizer or args.codes or not prepared_folder(args.data):
+        options["tokenizer"] = args.tokenizer or "space"
+    return load(checkpoint, args.data, **options)
 
 
 def note_unknown_words(args: Namespace, hub: "CapsuleHub", sources: Sequence[Any]) -> None:
     """Print a note if the text has words that are not in the dictionary, which the model reads as `<unk>`."""
     words = sum(len(source.tokens) - 1 for source in sources)  # without the end of the sentence
     unknown = sum(int(source.tokens.eq(hub.src_dict.unk()).sum()) for source in sources)
-    advice = "" if args.codes else "; was the data prepared with --codes and --tokenizer?"
+    advice = "" if prepared_folder(args.data) or args.codes else "; was the data prepared with --codes and --tokenizer?"
     if unknown:
         note(args, f"{unknown} of {words} words are unknown{advice}")
 

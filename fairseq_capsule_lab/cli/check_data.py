@@ -5,17 +5,17 @@ import json
 from dataclasses import asdict
 
 from fairseq_capsule.errors import one_line
-from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
+from fairseq_capsule_lab.cli.arguments import percentage, positive_int, prepared_data
 from fairseq_capsule_lab.corpora.check import check_data
 from fairseq_capsule_lab.corpora.check_folder import Limits, is_train
 
-DIR = "the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks"
+DIR = "the OUT of scripts/prepare-*.sh or its bin, or any folder made by fairseq-preprocess, which allows fewer checks"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     limits = Limits()
-    add("folder", type=input_folder, metavar="DIR", help=DIR)
+    add("folder", type=prepared_data, metavar="DIR", help=DIR)
     text = "maximum tokens in a sentence (default: %(default)s)"
     add("--longest", type=positive_int, default=limits.longest, help=text)
     text = "maximum share of a text's tokens that are not in its dictionary (default: %(default)s)"

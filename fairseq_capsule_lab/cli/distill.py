@@ -4,7 +4,7 @@
                TEACHER DATA OUT
 
   TEACHER        a checkpoint of any translation model that fairseq and this package can load
-  DATA           a binarised data folder, with the teacher's languages and dictionaries
+  DATA           OUT of a prepare script or its `bin`, with the teacher's languages and dictionaries
   --beam N, --lenpen X
                  options of the teacher's decoding (8 and 0.8, as in Wang et al. 2019)
   --shards N     number of pieces of the training set (32); finished pieces survive an interruption

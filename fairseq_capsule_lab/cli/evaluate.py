@@ -3,8 +3,8 @@
     evaluate.sh [OPTION VALUE]... RUN DATA
 
   RUN            the run folder, or another folder with fairseq's checkpoints
-  DATA           OUT of a prepare script: DATA/bin is translated, DATA/raw has the references (test.de, also
-                 test.en1, ...)
+  DATA           OUT of a prepare script, or its `bin`: OUT/bin is translated, OUT/raw has the references (test.de,
+                 also test.en1, ...)
   --split NAME   one or several: --split test --split test1, or --split test,test1 (test)
   --checkpoints WHICH
                  average last:N or best:N, or take one file of RUN. Default: last:N, where N is

@@ -4,12 +4,12 @@ import argparse
 import importlib
 
 from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.data.prepared import binarised_folder, preparations, prepared_folder
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import quiet_loading
-from fairseq_capsule_lab.cli.arguments import input_file, input_folder, output_folder
+from fairseq_capsule_lab.cli.arguments import input_file, output_folder, prepared_data
 from fairseq_capsule_lab.errors import LabError, name
 from fairseq_capsule_lab.files import new_folder
-from fairseq_capsule_lab.runs.prepared import preparation, require_prepared
 
 # `export.to_LIBRARY`, which is imported when it is named, and its own options.
 LIBRARIES = {"ctranslate2": ("quantization",), "transformers": ("license", "scores")}
@@ -26,8 +26,8 @@ def licence(text: str) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer")
-    text = "OUT of the prepare script: dictionaries, codes, settings"
-    add("data", type=input_folder, metavar="DATA", help=text)
+    text = "OUT of the prepare script, or its bin: dictionaries, codes, settings"
+    add("data", type=prepared_data, metavar="DATA", help=text)
     add("out", type=output_folder, metavar="OUT", help="a new folder")
     add("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
     text = "ctranslate2: the type of the weights (default: float32)"
@@ -44,10 +44,11 @@ def run(args: argparse.Namespace) -> None:
     for other in LIBRARIES.keys() - {args.to}:
         for foreign in (option for option in LIBRARIES[other] if getattr(args, option) is not None):
             raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
-    require_prepared(args.data)
+    if prepared_folder(args.data) is None:
+        raise LabError(f"{args.data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
     library = importlib.import_module(f"fairseq_capsule_lab.export.to_{args.to}")
     with quiet_loading(args.checkpoint.name):
-        model, config, task = load_model(args.checkpoint, (args.data / "bin").resolve())
+        model, config, task = load_model(args.checkpoint, binarised_folder(args.data).resolve())
     reason = library.refusal(model)
     if reason is None and config.task._name not in TASKS:
         reason = f"its task {config.task._name} changes the tokens"
@@ -55,11 +56,11 @@ def run(args: argparse.Namespace) -> None:
         remedy = "translate the training set with it (scripts/distill.sh), train a Transformer on the translations"
         problem = f"{reason}, so {library.NAME} cannot compute it"
         raise LabError(f"{args.checkpoint}: {problem}; {remedy}, and export that (docs/bridges.md)")
-    text = preparation(args.data, task.cfg.source_lang, task.cfg.target_lang)
+    sides = preparations(args.data, task.cfg.source_lang, task.cfg.target_lang)
     args.architecture = config.model._name
     try:
         with new_folder(args.out) as folder:
-            library.write(model, task, text, folder, args)
+            library.write(model, task, sides, folder, args)
     except UserError as error:
         raise LabError(f"{args.checkpoint}: {error}") from error
     print(f"wrote {args.out}: {task.cfg.source_lang}-{task.cfg.target_lang} for {library.NAME}")

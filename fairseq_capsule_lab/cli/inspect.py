@@ -27,9 +27,9 @@ def add_inspect_arguments(parser: ArgumentParser) -> None:
     numbers = arguments.whole_numbers(0, arguments.MOST)
     text = "sentences of the data by the numbers of fairseq-generate, such as 3,17"
     sentences.add_argument("--ids", type=numbers, help=text)
-    text = "one source sentence; --codes and --tokenizer say how to split it"
+    text = "one source sentence, raw"
     sentences.add_argument("--text", type=arguments.unicode_text, help=text)
-    text = "a file with one source sentence per line; the line number names the page"
+    text = "a file with one raw source sentence per line; the line number names the page"
     sentences.add_argument("--file", type=arguments.input_file, help=text)
     text = "the split that --ids refers to (default: %(default)s)"
     parser.add_argument("--split", type=arguments.label, default="test", help=text)
@@ -72,7 +72,7 @@ def run_inspect(args: Namespace) -> None:
 def add_picture_arguments(parser: ArgumentParser) -> None:
     arguments.add_model_arguments(parser)
     sentence = parser.add_mutually_exclusive_group(required=True)
-    text = "the source sentence; --codes and --tokenizer say how to split it"
+    text = "the source sentence, raw"
     sentence.add_argument("--text", type=arguments.unicode_text, help=text)
     text = "a sentence of the data by the number of fairseq-generate"
     sentence.add_argument("--id", type=arguments.whole_number(0, arguments.MOST), metavar="N", help=text)

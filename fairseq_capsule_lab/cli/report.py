@@ -8,7 +8,7 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule_lab.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule_lab.analysis.lengths import EDGES
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import input_folder, label, output_folder, system_names
+from fairseq_capsule_lab.cli.arguments import input_folder, label, output_folder, prepared_data, system_names
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.translations import read_outputs
@@ -24,8 +24,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     text = "run folders that scripts/evaluate.sh has evaluated; each is compared with the first"
     add("runs", nargs="+", type=input_folder, metavar="RUN", help=text)
-    text = "the prepared data folder; its raw/ has the references"
-    add("--data", type=input_folder, required=True, help=text)
+    text = "OUT of the prepare script, or its bin: OUT/raw has the references"
+    add("--data", type=prepared_data, required=True, help=text)
     add("--out", type=output_folder, required=True, metavar="DIR", help="folder for report.html")
     add("--split", type=label, default="test", help="the evaluated split (default: %(default)s)")
     add("--results", type=label, default="evaluation", help="the --results of evaluate.sh (default: %(default)s)")

@@ -4,7 +4,7 @@
              [--like-baseline CHECKPOINT] [KEY=VALUE ...]
 
   CONFIG         a YAML file such as configs/multi30k/gdr_transformer.yaml
-  DATA           a binarised data folder, the `bin` of a prepare script's OUT
+  DATA           OUT of a prepare script or its `bin`, or a folder of fairseq-preprocess
   --gpus N       GPUs per node (all visible ones). 0 trains on the CPU, as does a machine without GPUs
   --processes N  processes per node on the CPU (1)
   --nodes M      train on M nodes. In a Slurm step (srun --ntasks-per-node=1 train.sh ...), or on each node with

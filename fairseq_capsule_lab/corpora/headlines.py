@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import split_into_words
 from fairseq_capsule_lab.corpora.splits import Dice
 from fairseq_capsule_lab.corpora.toy.recipe import embedded
 
@@ -96,7 +96,7 @@ HEADLINES = embedded(
     title="summarisation corpus, short Chinese news with headlines,",
     languages=("text", "summary"),
     pairs=article_pairs,
-    filters=[filters.spell],
+    filters=[functools.partial(split_into_words, settings={"script": "prepare-headlines.sh"})],
     vocabulary=3500,
     notes="The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.",
     results={

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Optional
 
-from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.filters import one_line
+from fairseq_capsule.text import one_line, split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
@@ -37,7 +36,8 @@ def _corpus(options: Options) -> Corpus:
             remedy = "--from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
             raise LabError(f"{options['from']}/{name} is missing: {remedy}")
     raw = partial(_raw, folder=Path(options["from"]))
-    return Corpus(("text", "summary"), raw, [filters.spell], vocabulary=vocabulary)
+    change = partial(split_into_words, settings={"script": LCSTS.script})
+    return Corpus(("text", "summary"), raw, [change], vocabulary=vocabulary)
 
 
 def _raw(raw: RawTexts, folder: Path) -> None:

@@ -3,7 +3,8 @@
 import re
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters, own, recipe
+from fairseq_capsule.text import split_into_words
+from fairseq_capsule_lab.corpora import own, recipe
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
 from fairseq_capsule_lab.errors import LabError
@@ -30,9 +31,8 @@ def _corpus(options: Options) -> Corpus:
     bound = ["from", "limit", "codes", "dict", *(["bpe", "tokenise"] if "bpe" in changed else [])]
     bound += [name for name in ("merges", "share") if name in changed]
     settings = [f"pair {pair}"] if "pair" in changed else []
-    tokenise = [filters.moses] if options["tokenise"] == "moses" else []
-    changes = [filters.printable, *tokenise, filters.lower]
-    return Corpus((source, target), partial(own.write_raw, texts=texts), changes, settings, bound, ADDRESS)
+    change = partial(split_into_words, settings={"script": MULTI30K.script, "tokenise": options["tokenise"]})
+    return Corpus((source, target), partial(own.write_raw, texts=texts), [change], settings, bound, ADDRESS)
 
 
 MULTI30K = Recipe(

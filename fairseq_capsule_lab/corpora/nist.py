@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Options, of_archives
 from fairseq_capsule_lab.corpora.texts import read_segments
@@ -19,7 +19,8 @@ REFERENCES = 4
 def _corpus(options: Options) -> Corpus:
     if not options["from"]:
         raise LabError("give --from DIR: the LDC distributes these corpora only under its licences (see --help)")
-    return Corpus(("zh", "en"), partial(_raw, folder=Path(options["from"])), [filters.words, filters.lower])
+    change = partial(split_into_words, settings={"script": ZH_EN.script})
+    return Corpus(("zh", "en"), partial(_raw, folder=Path(options["from"])), [change])
 
 
 def _raw(raw: RawTexts, folder: Path) -> None:

@@ -8,9 +8,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from fairseq_capsule_lab.corpora import filters, recipe
+from fairseq_capsule.text import is_chinese, printable, split_into_words
+from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
-from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
@@ -20,12 +20,7 @@ from fairseq_capsule_lab.stages import StageError, fingerprint
 
 SPLITS = ("train", "valid", "test")
 UNBOUND = ("source", "target")  # they stand before the other settings
-_TOKENISERS: dict[str, Optional[Filter]] = {
-    "moses": filters.moses,
-    "jieba": filters.cut_chinese,
-    "characters": filters.spell,
-    "none": None,
-}
+_TOKENISERS = ("moses", "jieba", "characters", "none")
 _CONTROL_SYMBOL = re.compile("(<s>|<pad>|</s>|<unk>)(?= |$)")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
@@ -98,9 +93,9 @@ def _corpus(options: Options) -> Corpus:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
     seed = whole("--seed", options["seed"])
     texts = _texts(options, languages)
-    default = "jieba" if any(map(filters.is_chinese, languages)) else "moses"
+    default = "jieba" if any(map(is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
-    tokenisers = tokenisers_of(options, languages)
+    tokenisers = _tokenisers(options)
     if "jieba" in options["tokenise"]:
         recipe.require_library("jieba", "chinese")
     addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
@@ -115,7 +110,8 @@ def _corpus(options: Options) -> Corpus:
         for split, of_split in texts.items()
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
-    settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
+    words_of = {"source": source, "target": target, "lower": options["lower"] or "no"}
+    settings += [f"{name} {value}" for name, value in words_of.items()]
     bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
     sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
     uncut = [name == "none" and options["bpe"] == "subword-nmt" for name in tokenisers]
@@ -124,9 +120,9 @@ def _corpus(options: Options) -> Corpus:
     limit = int(options["limit"]) if options["limit"] else None
     moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
     sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=limit)
-    changes: list[Filter] = [filters.printable, partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))]
-    changes += [filters.lower] if options["lower"] else []
-    return Corpus(languages, raw, changes, settings, bound, sample=sample)
+    words_of |= {"script": OWN.script, "tokenise": options["tokenise"]}
+    filters = [partial(split_into_words, settings=words_of)]
+    return Corpus(languages, raw, filters, settings, bound, sample=sample)
 
 
 def _texts(options: Options, languages: Sequence[str]) -> Texts:
@@ -159,8 +155,8 @@ def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
     return Text(*files)
 
 
-def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
-    """Return the tokeniser of each language by --tokenise."""
+def _tokenisers(options: Options) -> list[str]:
+    """Return the values of --tokenise for source and target, after a check."""
     how = options["tokenise"]
     first, _, second = how.partition(",")
     both = [first, second if "," in how else first]
@@ -169,14 +165,7 @@ def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
             raise LabError(f"--tokenise takes moses, jieba, characters or none, not '{name}'")
         if name == "characters" and options["bpe"] != "subword-nmt":
             raise LabError("--tokenise characters: SentencePiece reads text, not characters")
-    if how == "jieba":  # the other language is cut by Moses
-        return ["jieba" if filters.is_chinese(language) else "moses" for language in languages]
     return both
-
-
-def _tokenise(language: str, line: str, tokenisers: dict[str, str]) -> str:
-    change = _TOKENISERS[tokenisers[language]]
-    return change(language, line) if change else line
 
 
 def _sample(
@@ -195,7 +184,7 @@ def _refuse_control_symbols(files: Sequence[Path], uncut: Sequence[bool], lower:
     """Refuse a text that is not tokenised, if a word is, or ends with, a symbol that fairseq gives another meaning."""
     for file, is_uncut in zip(files, uncut):
         for number, line in enumerate(read_lines(file) if is_uncut else (), 1):
-            text = filters.printable("", line.decode(errors="replace"))
+            text = printable("", line.decode(errors="replace"))
             symbol = _CONTROL_SYMBOL.search(text.lower() if lower else text)
             if symbol:
                 problem = f"{symbol[0]} is a control symbol of fairseq, which a text that is not tokenised may not have"

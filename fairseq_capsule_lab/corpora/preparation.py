@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from fairseq_capsule_lab.corpora import filters, subwords
+from fairseq_capsule.text import split_by_merges, split_by_pieces
+from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -113,7 +114,7 @@ class _Preparation:
             names = {side: of_side(name, side) for side in self.sides}
             stages += [Stage(file, partial(self._codes, path / text, side)) for side, file in names.items()]
             codes = {language: str(path / (names.get(language) or names[""])) for language in self.corpus.languages}
-            split = partial(filters.subwords if bpe == "subword-nmt" else filters.pieces, codes=codes)
+            split = partial(split_by_merges if bpe == "subword-nmt" else split_by_pieces, codes=codes)
             stages.append(Stage("bpe", partial(filter_folder, [split], path / text)))
             text = "bpe"
         if self.options["max-length"] and late:

@@ -7,8 +7,7 @@ of Persian, and nothing joins them again, so that even a perfect translation sco
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from fairseq_capsule.data.moses import detokenise
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import detokenise, normalise, printable, tokenise
 
 LEAST = 98.0  # BLEU of a language that Moses keeps; those that it knows have 99
 SAMPLE = 1000  # lines, at least; a longer sample changes the figure little
@@ -24,8 +23,8 @@ def round_trip(language: str, lines: Iterable[str]) -> float:
     from sacrebleu.metrics import BLEU
 
     language = language.partition("_")[0]
-    texts = [filters.printable(language, filters.normalise(language, line)) for line in lines]
-    returned = [detokenise(language, filters.tokenise(language, text)) for text in texts]
+    texts = [printable(language, normalise(language, line)) for line in lines]
+    returned = [detokenise(language, tokenise(language, text)) for text in texts]
     # Some texts have no line of four words.
     return BLEU(effective_order=True, force=True).corpus_score(returned, [texts]).score if texts else 100.0
 

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
 
@@ -29,7 +29,8 @@ SETS = "train, valid, test (newstest2014, 3,003 pairs)"
 def _corpus(options: Options, language: str, train: dict[str, str], test: str) -> Corpus:
     one_of(options, "valid", "newstest2013", "newstest2012+2013")
     raw = partial(_raw, valid=re.findall("[0-9]+", options["valid"]), train=train, test=test)
-    return Corpus(("en", language), raw, [partial(filters.words, hyphens=True)])
+    change = partial(split_into_words, settings={"script": f"prepare-wmt14-en-{language}.sh"})
+    return Corpus(("en", language), raw, [change])
 
 
 def _raw(raw: RawTexts, valid: list[str], train: dict[str, str], test: str) -> None:

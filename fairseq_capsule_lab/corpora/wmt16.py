@@ -2,20 +2,18 @@
 
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
 
 WMT16 = "https://data.statmt.org/wmt16/translation-task"
 OPUS = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
-_COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
-_PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 
 
 def _corpus(options: Options) -> Corpus:
     one_of(options, "diacritics", "remove", "keep")
-    spelling = partial(spell_romanian, diacritics=options["diacritics"] == "keep")
-    return Corpus(("en", "ro"), _raw, [partial(filters.normalise, clean=True), spelling, filters.tokenise])
+    change = partial(split_into_words, settings={"script": EN_RO.script, "diacritics": options["diacritics"]})
+    return Corpus(("en", "ro"), _raw, [change])
 
 
 def _raw(raw: RawTexts) -> None:
@@ -23,14 +21,6 @@ def _raw(raw: RawTexts) -> None:
     raw.train("SETIMES.en-ro.{}", f"{OPUS}/en-ro.txt.zip")
     raw.hold_out("valid", f"{WMT16}/dev-romanian-updated.tgz", "newsdev2016-enro-{side}.{}.sgm")
     raw.hold_out("test", f"{WMT16}/test.tgz", "newstest2016-enro-{side}.{}.sgm")
-
-
-def spell_romanian(language: str, line: str, diacritics: bool) -> str:
-    """Write Romanian with commas below instead of cedillas, or without diacritics."""
-    if language != "ro":
-        return line
-    line = line.translate(_COMMAS)
-    return line if diacritics else line.translate(_PLAIN)
 
 
 EN_RO = of_archives(

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, folder_of, of_archives
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
@@ -13,6 +13,7 @@ from fairseq_capsule_lab.errors import LabError
 
 WMT17 = "https://data.statmt.org/wmt17/translation-task"
 UN = "https://stuncorpusprod.blob.core.windows.net/corpusfiles"
+_words = partial(split_into_words, settings={"script": "prepare-wmt17-zh-en.sh"})
 CWMT = ("casia2015", "casict2015", "datum", *(f"Book{number}" for number in range(1, 21)), "NEU")
 
 
@@ -24,7 +25,7 @@ def _corpus(options: Options) -> Corpus:
             problem = "CWMT is available only on registration"
             raise LabError(f"{problem}: give its folder by --cwmt DIR, or leave it out by --parts nc,un")
         options["cwmt"] = folder_of("--cwmt", options["cwmt"])
-    return Corpus(("zh", "en"), partial(_raw, options=options), [filters.words])
+    return Corpus(("zh", "en"), partial(_raw, options=options), [_words])
 
 
 def _raw(raw: RawTexts, options: Options) -> None:
@@ -47,13 +48,13 @@ def _raw(raw: RawTexts, options: Options) -> None:
 
 def _short_valid(raw: RawTexts, longest: int) -> None:
     """Write valid, the pairs of valid1 that are short enough."""
-    words = raw.files("words")
-    for file, text in zip(words, raw.files("valid1")):
+    files = raw.files("words")
+    for file, text in zip(files, raw.files("valid1")):
         with open(text, encoding="utf-8", newline="\n") as lines, open(file, "w", encoding="utf-8") as stream:
             language = file.suffix[1:]
-            stream.writelines(f"{filters.words(language, line.removesuffix(chr(10)))}\n" for line in lines)
-    copy_similar_pairs(words, raw.files("valid"), longest, instead=raw.files("valid1"))
-    for file in words:
+            stream.writelines(f"{_words(language, line.removesuffix(chr(10)))}\n" for line in lines)
+    copy_similar_pairs(files, raw.files("valid"), longest, instead=raw.files("valid1"))
+    for file in files:
         file.unlink()
 
 

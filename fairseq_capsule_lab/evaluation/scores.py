@@ -13,23 +13,16 @@ from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
-from fairseq_capsule.data.moses import detokenise
 from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule.text import detokenise, rules_of
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
 
 # Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
 DIACRITICS_OPTIONAL = {"ro"}
-CHINESE = {"zho", "chi", "cmn", "yue"}
 ROUGE_LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 # --- what is measured ------------------------------------------------------------------------------------------------
-
-
-def rules_of(language: str) -> str:
-    """The name of a language in Moses and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN` and `cmn`."""
-    name = re.split("[_-]", language)[0].lower()
-    return "zh" if name in CHINESE else name
 
 
 class Moses:

@@ -10,10 +10,11 @@ from typing import List
 from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule import __version__
+from fairseq_capsule.data.prepared import settings_of
 from fairseq_capsule.options import in_words, readings
+from fairseq_capsule.text import TextPreparation, rules_of
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in
-from fairseq_capsule_lab.runs.prepared import Preparation, settings_of
 
 CARD = """\
 ---
@@ -47,11 +48,11 @@ print(tokenizer.batch_decode(translations, skip_special_tokens=True))
 """
 
 
-def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -> str:
+def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPreparation], options: Namespace) -> str:
     """Return the model card in Markdown.
 
     Args:
-        text: how the text was prepared.
+        sides: how the text of source and target was prepared.
         options: those of `fairseq-capsule export`, and `architecture`.
 
     Raises:
@@ -76,8 +77,8 @@ def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -
         "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",
     }
     return CARD.format(
-        source=text.source.language,
-        target=text.target.language,
+        source=rules_of(sides[0].language),
+        target=rules_of(sides[1].language),
         license=options.license or "unknown",
         architecture=options.architecture,
         summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
@@ -15,9 +15,9 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+from fairseq_capsule.text import TextPreparation
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer
-from fairseq_capsule_lab.runs.prepared import Preparation
 
 Parameters = Dict[str, np.ndarray]
 
@@ -40,25 +40,30 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
     return transformer.refusal(model, ACTIVATIONS)
 
 
-def write(model: BaseFairseqModel, task: Any, text: Preparation, folder: Path, options: Namespace) -> None:
+def write(
+    model: BaseFairseqModel, task: Any, sides: Tuple[TextPreparation, TextPreparation], folder: Path, options: Namespace
+) -> None:
     """Write a model that `refusal` accepts into a new folder.
 
     Args:
         task: has the dictionaries.
-        text: how the text was prepared.
+        sides: how the text of source and target was prepared.
         options: `quantization`, the type of the weights, or None.
 
     Raises:
         LabError: see `specification`.
     """
     spec = specification(model, task.source_dictionary, task.target_dictionary)
-    codes = CODES.get(text.subwords)
+    source, target = sides
+    codes = CODES.get(source.subwords)
     if codes:
-        spec.register_file(str(text.codes), codes)
+        spec.register_file(source.codes, codes)
     spec.validate()
     spec.optimize(options.quantization)
     spec.save(str(folder))
-    note = {**dataclasses.asdict(text), "codes": codes}
+    note = {"source": dataclasses.asdict(source), "target": dataclasses.asdict(target)}
+    for side in note.values():
+        side["codes"] = codes
     (folder / "text.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import json
 import shutil
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from fairseq.models import BaseFairseqModel
 from transformers import GenerationConfig
@@ -14,12 +14,13 @@ from transformers.utils import logging
 from fairseq_capsule.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from fairseq_capsule.huggingface.tokenization import FILES
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule.text import TextPreparation
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer
 from fairseq_capsule_lab.export.model_card import model_card
-from fairseq_capsule_lab.runs.prepared import Preparation
 
 NAME = "transformers"
+Sides = Tuple[TextPreparation, TextPreparation]  # of source and target
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -41,44 +42,38 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
     return f"it contains {', '.join(others)}, a mechanism of another package" if others else None
 
 
-def write(model: BaseFairseqModel, task: Any, text: Preparation, folder: Path, options: Namespace) -> None:
+def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, options: Namespace) -> None:
     """Write a model that `refusal` accepts into a new folder, with its tokenizer and a model card.
 
     Args:
         task: has the dictionaries.
-        text: how the text was prepared.
+        sides: how the text of source and target was prepared.
         options: those of the command, for the model card.
 
     Raises:
-        LabError: see `exported` and `model_card`; or a language was split into words by jieba.
+        LabError: see `exported` and `model_card`.
     """
-    for side in (text.source, text.target):
-        if side.tokenizer == "jieba":
-            raise LabError(
-                f"{options.data}: jieba splits {side.language} into words, and the exported tokenizer cannot; prepare "
-                "the text with --tokenise characters or none, and train again"
-            )
-    card = model_card(model, text, options)
+    card = model_card(model, sides, options)
     logging.disable_progress_bar()
     exported(model).save_pretrained(folder)
-    tokenizer(task, text, folder).save_pretrained(folder)
+    tokenizer(task, sides, folder).save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def tokenizer(task: Any, text: Preparation, folder: Path) -> CapsuleTokenizer:
+def tokenizer(task: Any, sides: Sides, folder: Path) -> CapsuleTokenizer:
     """Return the tokenizer. Its files are written into the folder."""
     source, target = task.source_dictionary, task.target_dictionary
     files = {"vocabulary": str(folder / FILES["vocabulary"])}
     with open(files["vocabulary"], "w", encoding="utf-8") as vocabulary:
         json.dump({"source": source.symbols, "target": target.symbols}, vocabulary, ensure_ascii=False)
-    if text.codes is not None:
-        name = "pieces" if text.subwords == "sentencepiece" else "codes"
-        files[name] = str(shutil.copyfile(text.codes, folder / FILES[name]))
+    first, second = sides
+    if first.codes:
+        name = "pieces" if first.subwords == "sentencepiece" else "codes"
+        files[name] = str(shutil.copyfile(first.codes, folder / FILES[name]))
     return CapsuleTokenizer(
         **files,
-        source=dataclasses.asdict(text.source),
-        target=dataclasses.asdict(text.target),
-        lowercase=text.lowercase,
+        source=dataclasses.asdict(dataclasses.replace(first, codes="")),  # the tokenizer knows its own file
+        target=dataclasses.asdict(dataclasses.replace(second, codes="")),
         **{f"{name}_token": source[getattr(source, name)()] for name in ("bos", "pad", "eos", "unk")},
     )
 

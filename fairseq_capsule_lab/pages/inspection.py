@@ -104,6 +104,7 @@ def inspect_sources(
             arrays=arrays,
             origin=origin,
             other_translation=other,
+            raw=source.text,
         )
 
 

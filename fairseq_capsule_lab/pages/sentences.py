@@ -10,12 +10,14 @@ from fairseq.tokenizer import tokenize_line
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
+from fairseq_capsule.data.prepared import raw_lines
+from fairseq_capsule.data.tokenizer import PreparedText
 from fairseq_capsule.inspection import is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, View
 from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule.text import rules_of
 from fairseq_capsule_lab.analysis.models import load_split
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scores import rules_of
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
@@ -33,6 +35,7 @@ class SourceSentence:
         words: the subwords as text; the model reads `<unk>` for one that is not in the dictionary.
         reference: a translation to show beside the model's, or None.
         collection: what the number refers to: `text`, `line` of a file, or the name of a split.
+        text: the raw text, or empty if only the subwords are known.
     """
 
     number: int
@@ -40,6 +43,7 @@ class SourceSentence:
     words: Tuple[str, ...]
     reference: Optional[str] = None
     collection: str = "text"
+    text: str = ""
 
 
 def sentences_of_text(hub: GeneratorHubInterface, lines: List[str], collection: str = "text") -> List[SourceSentence]:
@@ -50,12 +54,14 @@ def sentences_of_text(hub: GeneratorHubInterface, lines: List[str], collection: 
         tokens = hub.src_dict.encode_line(" ".join(subwords), add_if_not_exist=False).long()
         words = [word if word in hub.src_dict else f"{hub.src_dict.unk_word}:{word}" for word in subwords]
         words.append(hub.src_dict.eos_word)
-        sentences.append(SourceSentence(number, tokens, tuple(words), collection=collection))
+        sentences.append(SourceSentence(number, tokens, tuple(words), collection=collection, text=line))
     return sentences
 
 
 def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[int]) -> List[SourceSentence]:
     """Sentences of a split of the binarised data, by the numbers of `fairseq-generate`.
+
+    Their texts are the raw ones of a prepared folder if it has them, the references in the letters of its training.
 
     Raises:
         LabError: the number does not exist; also the errors of `load_split`.
@@ -64,13 +70,19 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     dataset = hub.task.dataset(split)
     count = len(dataset.src)
     sentences = []
+    data, task = getattr(hub, "data", None) or hub.task.cfg.data, hub.task.cfg
+    sources, targets = (raw_lines(data, split, language, count) for language in (task.source_lang, task.target_lang))
     for number in numbers:
         if not 0 <= number < count:
             raise LabError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
         tokens = dataset.src[number]
-        reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
+        reference = None
+        if targets:
+            reference = _letters(hub, targets[number])
+        elif dataset.tgt is not None:
+            reference = text_of(hub, dataset.tgt[number])
         words = tuple(hub.src_dict[token] for token in tokens.tolist())
-        sentences.append(SourceSentence(number, tokens, words, reference, split))
+        sentences.append(SourceSentence(number, tokens, words, reference, split, sources[number] if sources else ""))
     return sentences
 
 
@@ -91,9 +103,14 @@ def score_of(translation: str, reference: str, language: str) -> SentenceScore:
 
 
 def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
-    """Target tokens as text. Subwords are joined also if the hub has no subword settings."""
+    """Target tokens as text. Subwords are joined also if the hub does not know how its data was prepared."""
     line = hub.decode(tokens)
-    return post_process(line, subwords_of([line]))
+    return line if isinstance(hub.tokenizer, PreparedText) else post_process(line, subwords_of([line]))
+
+
+def _letters(hub: GeneratorHubInterface, reference: str) -> str:
+    """A raw reference in the letters that a model was trained with, such as lower case, for a fair score."""
+    return hub.tokenizer.target.letters(reference) if isinstance(hub.tokenizer, PreparedText) else reference
 
 
 def plain(words: Sequence[str]) -> str:
@@ -167,6 +184,7 @@ class RoutedSentence:
         source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
         translation, other_translation: of the model and of a second one, as text.
         reference: the reference in the data, or None.
+        raw: the raw text of the source, or empty if only the subwords are known.
         arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
             translation.
     """
@@ -180,6 +198,7 @@ class RoutedSentence:
     arrays: Dict[str, NamedArray]
     origin: Origin
     other_translation: Optional[str] = None
+    raw: str = ""
 
     def __repr__(self) -> str:
         texts = {"source": self.text, "translation": self.translation, "reference": self.reference}
@@ -200,8 +219,8 @@ class RoutedSentence:
 
     @property
     def text(self) -> str:
-        """The source sentence with subwords joined."""
-        return plain(self.source)
+        """The source sentence: its raw text, or else its subwords joined."""
+        return self.raw or plain(self.source)
 
     def score(self, translation: Optional[str] = None) -> Optional[SentenceScore]:
         """BLEU and chrF of a translation, by default the model's; None without a reference."""

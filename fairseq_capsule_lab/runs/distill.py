@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from fairseq_capsule.data.prepared import binarised_folder
 from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.processes import command_line, cores, require_tools
 from fairseq_capsule_lab.runs import plugins
@@ -36,8 +37,9 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
     plugin = plugins.plugin("--user-dir", arguments["user-dir"])
     gpus = visible_gpus(os.environ)
     processes = whole("--processes", arguments["processes"] or len(gpus) or cores(), high=MOST_PROCESSES)
-    source, target, longest = check_teacher(arguments["teacher"], arguments["data"], plugin != plugins.OWN)
-    teacher, data = (Path(os.path.realpath(arguments[name])) for name in ("teacher", "data"))
+    data = binarised_folder(arguments["data"])
+    source, target, longest = check_teacher(arguments["teacher"], str(data), plugin != plugins.OWN)
+    teacher, data = Path(os.path.realpath(arguments["teacher"])), data.resolve()
     pair = f"{source}-{target}"
 
     with Folder(arguments["out"], SCRIPT).locked() as folder:

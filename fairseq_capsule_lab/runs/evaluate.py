@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from fairseq_capsule.data.prepared import prepared_folder, settings_of
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
@@ -16,7 +17,7 @@ from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
 from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
-from fairseq_capsule_lab.runs.prepared import pairs, settings_of
+from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
 
@@ -61,6 +62,7 @@ class EvaluationPlan:
 def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
     """Check the paths and options of evaluate.sh, empty for the default, and plan the evaluation."""
     run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
+    data = prepared_folder(data) or data
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
         raise LabError(f"{arguments['run']}: no checkpoints; name the run folder of a training")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairseq_capsule.data.prepared import binarised_folder
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins, prepared
@@ -40,6 +41,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
     """Check the paths and options of train.sh, empty for the default, and its Hydra settings; plan the training."""
     paths = {name: arguments[name] and os.path.realpath(arguments[name]) for name in ("config", "data")}
     config, data = (place(name.upper(), path) for name, path in paths.items())
+    data = binarised_folder(data)
     out = place("OUT", arguments["out"])
     resumes = (out / LAST).exists()
     _require_files(config, data, arguments)

@@ -28,9 +28,9 @@ def preprocess_texts(folder):
     preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
 
 
-def save_checkpoint(data, path, architecture=GDR):
+def save_checkpoint(data, path, architecture=GDR, target="de"):
     """Write an untrained model of this package in the format of a training. `architecture` has its options."""
-    words = [str(data), *architecture.split(), "--task", "capsule_translation", "-s", "en", "-t", "de"]
+    words = [str(data), *architecture.split(), "--task", "capsule_translation", "-s", "en", "-t", target]
     words += "--optimizer adam --lr 0.1 --max-tokens 100".split()
     parsed = options.parse_args_and_arch(options.get_training_parser(), words)
     cfg = convert_namespace_to_omegaconf(parsed)

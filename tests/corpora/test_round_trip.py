@@ -2,8 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.data.moses import detokenise
-from fairseq_capsule_lab.corpora.filters import cut_chinese
+from fairseq_capsule.text import cut_chinese, detokenise
 from fairseq_capsule_lab.corpora.round_trip import LEAST, SAMPLE, evenly_spaced, round_trip
 
 KEPT = {

@@ -35,14 +35,17 @@ SOURCE = [
 TARGET = [*SPECIAL, "das", "Ha@@", "us", ",", "it", "&amp;", "."]
 
 
-def side(tokenizer, language="en", dashes=False):
-    return {"language": language, "tokenizer": tokenizer, "aggressive_dash_splits": dashes}
+def side(tokenizer, language, dashes, lower, subwords):
+    attributes = {"splits_hyphens": dashes, "lower": lower, "subwords": subwords}
+    return {"language": language, "tokenizer": tokenizer, **attributes}
 
 
-def make(folder, words=(SOURCE, TARGET), source="moses", target="moses", dashes=False, **options):
+def make(folder, words=(SOURCE, TARGET), source="moses", target="moses", dashes=False, lower=False, **options):
+    subwords = "subword-nmt" if "codes" in options else "sentencepiece" if "pieces" in options else "none"
     vocabulary = folder / "vocabulary.json"
     vocabulary.write_text(json.dumps(dict(zip(("source", "target"), words))), encoding="utf-8")
-    sides = {"source": side(source, "en", dashes), "target": side(target, "de", dashes)}
+    both = (("source", source, "en"), ("target", target, "de"))
+    sides = {name: side(tokenizer, language, dashes, lower, subwords) for name, tokenizer, language in both}
     return CapsuleTokenizer(str(vocabulary), **sides, **options)
 
 
@@ -54,7 +57,7 @@ def moses(tmp_path):
 
 def test_text_is_tokenised_and_split_into_subwords(tmp_path, moses):
     assert moses.tokenize("The dog,") == ["T@@", "h@@", "e", "do@@", "g", ","]
-    lower = make(tmp_path, codes=str(tmp_path / "codes"), lowercase=True)
+    lower = make(tmp_path, codes=str(tmp_path / "codes"), lower=True)
     assert lower.tokenize("The\u00a0dog\t.") == ["the", "do@@", "g", "."]
     batch = lower(["the dog", "the"], padding=True, padding_side="left")
     assert batch["input_ids"] == [[4, 5, 6, 2], [1, 1, 4, 2]]

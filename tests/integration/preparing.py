@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fairseq_capsule.data.prepared import preparations
 from fairseq_capsule_lab.corpora.archives import CHECKSUMS
 from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path
@@ -126,6 +127,19 @@ class Workplace:
         for text in wanted:
             assert text in process.errors
         return True
+
+
+def check_reading(out):
+    """Check that the raw text of the validation and test sets becomes the subwords in the folder, which has some."""
+    stage = next(name for name in ("bpe", "characters") if (out / name).is_dir())
+    languages = [file.name.split(".")[1] for file in sorted((out / "bin").glob("dict.*.txt"))]
+    read_lines = 0
+    for text in preparations(out / "bin", *languages):
+        for file in sorted((out / stage).glob(f"[tv][ea][sl]*.{text.language}")):  # test, valid
+            raw = read(out / "raw" / file.name)
+            assert [text.encode(line) for line in raw] == read(file), file
+            read_lines += len(raw)
+    assert read_lines
 
 
 def contents(out):

@@ -151,7 +151,7 @@ def test_a_quantised_model_translates_alike(exported):
 def test_raw_text_is_translated_by_the_program_of_the_page_without_fairseq_and_torch(exported):
     """The program has one sentence; here it has those of the test set, lower-cased as `text.json` says."""
     folder = exported.root / "float32"
-    assert json.loads((folder / "text.json").read_text())["lowercase"] is True
+    assert json.loads((folder / "text.json").read_text())["source"]["lower"] is True
     program = PROGRAM.replace("exported/my-student", str(folder)).replace(
         "return_str=True)", "return_str=True).lower()"
     )

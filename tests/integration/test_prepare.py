@@ -7,11 +7,10 @@ import signal
 
 import pytest
 
+from fairseq_capsule.text import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora.filters import is_chinese
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.evaluation.scores import rules_of
 from tests.integration.commands import PATH, wait_for
 from tests.integration.preparing import Workplace, contents, read
 

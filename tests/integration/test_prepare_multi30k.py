@@ -11,7 +11,7 @@ import pytest
 from fairseq_capsule_lab.environment import FORKS
 from tests.integration.commands import PATH, wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import Workplace, check_reading, contents, read
 
 FIRST_TOKENISED = (
     "don &apos;t touch &quot; tom &amp; jerry &quot; !",
@@ -37,6 +37,10 @@ def test_every_stage_has_the_expected_text(prepared, archives):
     assert read(prepared.out / "tokenised" / "train.de")[1].endswith(", heute .")
     assert read(prepared.out / "codes")[0] == "#version: 0.2"
     assert any("@@ " in line for line in read(prepared.out / "bpe" / "train.en"))
+
+
+def test_raw_text_is_read_as_the_folder_was_made(prepared):
+    check_reading(prepared.out)
 
 
 def test_binarised_data_contain_the_text(prepared):

@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_capsule_lab.corpora.headlines import article_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import Workplace, check_reading, contents, read
 
 STAGES = ["raw", "characters", "bin", "dict.txt", "manifest.tsv"]
 SIZES = {"train": 60, "valid": 6, "test": 7}
@@ -45,6 +45,10 @@ def test_every_stage_has_the_expected_headlines(headlines):
             if split == "train":  # other splits may contain unknown tokens
                 assert loaded(headlines.out, split, language) == characters
     assert read(headlines.out / "bin" / "dict.summary.txt") == read(headlines.out / "dict.txt")
+
+
+def test_raw_text_is_read_as_the_folder_was_made(headlines):
+    check_reading(headlines.out)
 
 
 @pytest.mark.parametrize(

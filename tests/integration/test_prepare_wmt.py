@@ -4,7 +4,7 @@ import pytest
 
 from fairseq_capsule_lab.cli import main
 from tests.integration import archives
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import Workplace, check_reading, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -112,6 +112,10 @@ TOKENISED = {
     "wmt17-zh-en": ("zh", {"吵闹的女孩唱歌狗跑步 & 你。": "吵闹 的 女孩 唱歌 狗 跑步 & 你 。"}),
     "nist-zh-en": ("en", {"Small men run & boys sleep.": "small men run &amp; boys sleep ."}),
 }
+
+
+def test_raw_text_is_read_as_the_folder_was_made(prepared):
+    check_reading(prepared.out)
 
 
 def test_words_are_tokenised_as_expected(prepared):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters, recipe
+from fairseq_capsule.text import split_into_words
+from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
@@ -65,7 +66,7 @@ TOY = embedded(
     title="English-German corpus",
     languages=("en", "de"),
     pairs=sentence_pairs,
-    filters=[filters.moses],
+    filters=[partial(split_into_words, settings={"script": "prepare-toy.sh"})],
     settings=("grammar 2",),
     defaults={"merges": "2500"},
     notes="Punctuation is normalised, words are tokenised (XML escapes kept), case is kept. Joint BPE of 2,500 merges, "

@@ -1,0 +1,73 @@
+"""Folders of the prepare scripts: `settings` say how their text was made, `bin` is binarised, `raw` is the raw text."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple, Union
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.text import SCRIPTS, TextPreparation, preparation_of
+
+BINARISED = "bin"
+
+
+def settings_of(folder: Path) -> Dict[str, str]:
+    """Return the settings of a prepared folder; empty if it has none."""
+    file = folder / "settings"
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def prepared_folder(data: Union[str, Path]) -> Optional[Path]:
+    """Return the OUT of a prepare script, named as such or by its `bin`, also through a link; or None."""
+    data = Path(data)
+    for folder in (data, data.parent, Path(os.path.abspath(data)).parent, data.resolve().parent):
+        if settings_of(folder).get("script") not in SCRIPTS or not (folder / BINARISED).is_dir():
+            continue
+        if folder == data or (folder / BINARISED).resolve() == data.resolve():
+            return folder
+    return None
+
+
+def binarised_folder(data: Union[str, Path]) -> Path:
+    """Return the folder with the dictionaries, for either a prepared folder or its `bin`. Other folders stay."""
+    inner = Path(data, BINARISED)
+    return inner if inner.is_dir() and not any(Path(data).glob("dict.*.txt")) else Path(data)
+
+
+def preparations(data: Union[str, Path], source: str, target: str) -> Optional[Tuple[TextPreparation, TextPreparation]]:
+    """Return how the text of a source and a target language was prepared, or None if no prepare script made the data.
+
+    Raises:
+        UserError: the folder has no merges or pieces although its text has subwords.
+    """
+    folder = prepared_folder(data)
+    return None if folder is None else (_preparation(folder, source), _preparation(folder, target))
+
+
+def _preparation(folder: Path, language: str) -> TextPreparation:
+    settings = settings_of(folder)
+    text = preparation_of(settings, language)
+    characters = settings.get("tokenise", SCRIPTS[settings["script"]].get("tokenise")) == "characters"
+    if characters or settings.get("bpe") == "none":
+        return text
+    pieces = settings.get("bpe", "").startswith("sentencepiece")
+    stem, ending = ("sentencepiece", ".model") if pieces else ("codes", "")
+    for name in (f"{stem}{ending}", f"{stem}.{language}{ending}"):
+        if (folder / name).is_file():
+            return replace(text, subwords="sentencepiece" if pieces else "subword-nmt", codes=str(folder / name))
+    raise UserError(f"{folder / stem}{ending}: missing; prepare the data again")
+
+
+def raw_lines(data: Union[str, Path], split: str, language: str, count: int) -> List[str]:
+    """Return the raw lines of a split with `count` sentences, or none if they are not there, or not as many.
+
+    Raw text has training pairs that a script left out later. If the numbers are equal, it left out none.
+    """
+    folder = prepared_folder(data)
+    file = folder / "raw" / f"{split}.{language}" if folder else None
+    if file is None or not file.is_file():
+        return []
+    with open(file, encoding="utf-8", newline="\n") as text:
+        lines = [line.rstrip("\n") for line in text]
+    return lines if len(lines) == count else []

@@ -1,0 +1,111 @@
+"""What the settings of a prepared folder say about its text, and the two names of a folder."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_capsule.data.prepared import binarised_folder, preparations, prepared_folder, raw_lines
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.text import SCRIPTS, TextPreparation
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """Make a folder with settings and files."""
+
+    def make(settings, *files):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "settings").write_text("".join(f"{line}\n" for line in settings.split(", ")))
+        for file in files:
+            (tmp_path / file).touch()
+        return tmp_path
+
+    return make
+
+
+def side(language, tokenizer="moses", **attributes):
+    return TextPreparation(language, tokenizer, **attributes)
+
+
+DROPS = {"drops_controls": True}
+CASES = [
+    ("script prepare-toy.sh", "en de", "codes", side("en"), side("de")),
+    ("script prepare-multi30k.sh", "de en", "codes", side("de", lower=True), side("en", lower=True)),
+    (
+        *("script prepare-multi30k.sh, bpe sentencepiece, tokenise none", "en de", "sentencepiece.model"),
+        *(side("en", "none", lower=True), side("de", "none", lower=True)),
+    ),
+    (
+        *("script prepare-wmt14-en-de.sh", "en de", "codes"),
+        *(side("en", splits_hyphens=True, **DROPS), side("de", splits_hyphens=True, **DROPS)),
+    ),
+    (
+        *("script prepare-wmt16-en-ro.sh, diacritics keep", "ro en", "codes"),
+        *(side("ro", diacritics="keep", **DROPS), side("en", **DROPS)),
+    ),
+    (
+        *("script prepare-nist-zh-en.sh", "zh en", "codes.zh codes.en"),
+        *(side("zh", "jieba", lower=True, **DROPS), side("en", lower=True, **DROPS)),
+    ),
+    ("script prepare.sh, tokenise jieba, source zh, target en", "en zh", "codes", side("en"), side("zh", "jieba")),
+    (
+        *("script prepare.sh, source ja, target pt_BR, tokenise characters,moses, lower no", "ja pt_BR", "codes"),
+        *(side("ja", "characters"), side("pt_BR")),
+    ),
+    (
+        "script prepare.sh, source ja, target pt_BR, tokenise characters,moses, lower yes",
+        *("pt_BR ja", "codes.ja codes.pt_BR", side("pt_BR", lower=True), side("ja", "characters", lower=True)),
+    ),
+    (
+        *("script prepare-headlines.sh", "text summary", ""),
+        *(side("text", "characters", **DROPS), side("summary", "characters", **DROPS)),
+    ),
+]
+
+
+@pytest.mark.parametrize("settings, pair, files, source, target", CASES, ids=[case[0] for case in CASES])
+def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, target):
+    names = files.split()
+    found = preparations(prepared(settings, *names), *pair.split())
+    for actual, expected in zip(found, (source, target)):
+        codes = next(
+            (name for name in names if name in ("codes", "sentencepiece.model", f"codes.{expected.language}")), ""
+        )
+        assert Path(actual.codes).name == codes
+        assert actual.subwords == {"": "none", "sent": "sentencepiece", "code": "subword-nmt"}[codes[:4]]
+        attributes = {**vars(actual), "codes": "", "subwords": "none"}
+        assert attributes == vars(expected)
+
+
+def test_every_prepare_script_is_known():
+    assert set(SCRIPTS) == {path.name for path in Path(__file__).parents[2].glob("scripts/prepare*.sh")}
+
+
+@pytest.mark.parametrize("settings", ["", "script other.sh", "lower yes"])
+def test_the_folder_of_no_script_says_nothing(prepared, settings):
+    folder = prepared(settings, "codes")
+    assert preparations(folder, "en", "de") is prepared_folder(folder / "bin") is None
+
+
+def test_a_folder_without_its_merges_is_refused(prepared):
+    with pytest.raises(UserError, match="codes: missing; prepare the data again"):
+        preparations(prepared("script prepare-toy.sh"), "en", "de")
+
+
+def test_a_folder_is_named_by_itself_its_bin_or_a_link(prepared, monkeypatch):
+    folder = prepared("script prepare-toy.sh", "codes", "bin/dict.en.txt")
+    (folder / "link").symlink_to(folder / "bin")
+    for name in (folder, folder / "bin", folder / "link"):
+        assert prepared_folder(name).samefile(folder)
+        assert binarised_folder(name).samefile(folder / "bin")
+    monkeypatch.chdir(folder / "bin")
+    assert prepared_folder(".").samefile(folder) and binarised_folder(".") == Path(".")
+    assert prepared_folder(folder / "missing") is None
+
+
+def test_raw_lines_are_those_of_the_split_or_none(prepared):
+    folder = prepared("script prepare-toy.sh", "codes")
+    (folder / "raw").mkdir()
+    (folder / "raw/test.en").write_text("a\u2028b\nc\n", encoding="utf-8")
+    assert raw_lines(folder / "bin", "test", "en", 2) == ["a\u2028b", "c"]
+    assert raw_lines(folder, "test", "en", 1) == raw_lines(folder, "test", "de", 2) == []
