@@ -99,11 +99,9 @@ class CapsuleTranslationTask(TranslationTask):
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
-        if self.cfg.init_from_baseline and isinstance(cfg, DictConfig):
-            # fairseq's trainer passes the model's part of the whole config.
-            other = OmegaConf.select(cfg._get_root(), "checkpoint.finetune_from_model")
-            if other:
-                raise UserError(f"--init-from-baseline and --finetune-from-model {other} exclude each other; give one")
+        other = _finetuned_from(cfg)
+        if self.cfg.init_from_baseline and other:
+            raise UserError(f"--init-from-baseline and --finetune-from-model {other} exclude each other; give one")
         path = None if from_checkpoint else self.cfg.init_from_baseline
         baseline = read_checkpoint(path) if path else {}
         if self.cfg.like_baseline and not from_checkpoint:
@@ -170,6 +168,15 @@ class CapsuleTranslationTask(TranslationTask):
         super().reduce_metrics(logging_outputs, criterion)
         log_means(logging_outputs, "routing_")
         log_means(logging_outputs, "overlap_")
+
+
+def _finetuned_from(cfg: Any) -> Optional[str]:
+    """Return `--finetune-from-model` of the training that builds a model with options `cfg`.
+
+    fairseq passes the model's part of the whole config, or, to models without a dataclass, all options.
+    """
+    options = OmegaConf.select(cfg._get_root(), "checkpoint") if isinstance(cfg, DictConfig) else cfg
+    return getattr(options, "finetune_from_model", None)
 
 
 def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion, cfg: Any) -> None:

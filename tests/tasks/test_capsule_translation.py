@@ -14,10 +14,12 @@ from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from fairseq_capsule.testing.small_models import small_options
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
+ARCH = "gdr_transformer_base"
 CRITERION = "label_smoothed_cross_entropy_with_guided_losses"
 
 
@@ -155,7 +157,7 @@ def test_a_second_checkpoint_to_start_from_is_refused(tmp_path):
     """fairseq would load it after the baseline, and over its parameters."""
     save_baseline(tmp_path)
     task = make_capsule_task(init_from_baseline=str(tmp_path / "baseline.pt"))
-    cfg = OmegaConf.create({"model": {"_name": "gdr_transformer_base", **SMALL}, "checkpoint": {}})
+    cfg = OmegaConf.create({"model": {"_name": ARCH, **small_options(ARCH)}, "checkpoint": {}})
     cfg.checkpoint.finetune_from_model = "other.pt"
     with pytest.raises(UserError, match="--init-from-baseline and --finetune-from-model other.pt exclude each other"):
         task.build_model(cfg.model)
