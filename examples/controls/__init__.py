@@ -41,6 +41,7 @@ class ExtraFFN(Mechanism):
     off = {"extra_ffn": False}
     preset = "extra_ffn"
     on = {"extra_ffn": True}
+    starts_as_baseline = True
 
     def decoder(self, config, sizes):
         return ExtraLayers(sizes.target)
@@ -92,6 +93,7 @@ class StateLosses(Mechanism):
     off = {"state_losses": False}
     preset = "state_losses"
     on = {"state_losses": True}
+    starts_as_baseline = True
     loss_options = StateLossesOptions
 
     def decoder(self, config, sizes):

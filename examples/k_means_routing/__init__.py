@@ -82,6 +82,7 @@ class KMeans(Mechanism):
     preset = "k_means"
     on = {"k_means": True}
     iterations = "k_means_iterations"
+    starts_as_baseline = True
     loss_options = ProgressConfig
 
     def decoder(self, config, sizes):

@@ -71,6 +71,7 @@ class AllLayers(Mechanism):
     preset = "layer_aggregation"
     on = {"layer_aggregation": True}
     iterations = "layer_aggregation_iterations"
+    starts_as_baseline = True
 
     def check(self, config):
         for size in (config.encoder_embed_dim, config.decoder_embed_dim):

@@ -1,15 +1,15 @@
 """The vector of the whole source sentence and how the decoder uses it: GRET (Weng et al. 2020)."""
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
-from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
-from fairseq_capsule.models.outputs import encode, layer_outputs
+from fairseq_capsule.mechanisms import Source
+from fairseq_capsule.models.outputs import encode
 from fairseq_capsule.modules import CapsulePooling, ContextGate
 
 
@@ -28,9 +28,8 @@ class GlobalRepresentationInspection(Inspection):
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
-        encoded = encode(model, sentence.source, return_all_hiddens=True)
-        arrays = _poolings(part.poolings, layer_outputs(encoded), sentence.source_words)
-        gate = _gate(model, sentence.previous, encoded)
+        read, gate = _inputs(model, sentence.source, sentence.previous)
+        arrays = _poolings(part.poolings, read.layers, sentence.source_words)
         if gate is not None:
             steps = sentence.target_words
             arrays["global_gate"] = named(gate[0], target=steps, dimension=numbers(gate.size(2)))
@@ -42,32 +41,44 @@ class GlobalRepresentationInspection(Inspection):
 
         The entropy of a capsule is over the words.
         """
-        mask = source.eq(model.encoder.padding_idx)
-        encoded = encode(model, source, return_all_hiddens=True)
+        read, gate = _inputs(model, source, previous)
+        mask = read.padding_mask
         poolings = model.encoder.global_representation.poolings
         layers = []
-        for pooling, state in zip(poolings, layer_outputs(encoded)[-len(poolings) :]):
+        for pooling, state in zip(poolings, read.layers[-len(poolings) :]):
             if isinstance(pooling, CapsulePooling):
                 routed = pooling.capsules(state, mask)
                 norm, dead = capsule_norms(routed.capsules)
                 entropy = coupling_entropy(routed.coupling, -2, mask.unsqueeze(-1))
                 layers.append({"entropy": entropy, "norm": norm, "dead": dead})
         statistics = added_up(layers)
-        gate = _gate(model, previous, encoded)
         if gate is not None:
             statistics["gate"] = mean_where(gate, previous.ne(model.decoder.padding_idx).unsqueeze(-1))
         return statistics
 
 
-def _gate(model: BaseFairseqModel, previous: Tensor, encoded: Dict[str, List[Tensor]]) -> Optional[Tensor]:
-    """Return the gate `[B, T, C]`, which reads the output of fairseq's decoder; None for a model without a gate."""
-    if not isinstance(model.decoder.context_gate, ContextGate):
-        return None
-    state, _ = TransformerDecoderBase.extract_features(model.decoder, previous, encoded)
-    return model.decoder.context_gate.gate(state, encoded["global_representation"][0])
+def _inputs(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tuple[Source, Optional[Tensor]]:
+    """Return what the poolings read, and the gate `[B, T, C]`; None for a model without a gate.
+
+    Other mechanisms may have changed what both read, so it is recorded while the model runs.
+    """
+    pooling, gate = model.encoder.global_representation, model.decoder.context_gate
+    read: Dict[nn.Module, Any] = {}
+    hooks = [
+        part.register_forward_pre_hook(lambda part, inputs: read.update({part: inputs})) for part in (pooling, gate)
+    ]
+    try:
+        model.decoder.extract_features(previous, encode(model, source))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not isinstance(gate, ContextGate):
+        return read[pooling][0], None
+    target, given = read[gate][:2]
+    return read[pooling][0], gate.gate(target.states, given.vectors["global_representation"])
 
 
-def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+def _poolings(poolings: Sequence[nn.Module], states: Sequence[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
     of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
     if not of_capsules:
         return {}

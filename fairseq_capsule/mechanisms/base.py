@@ -95,7 +95,9 @@ class Mechanism:
         preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None. There is
             also `mine_lstm` if `decoder` is the only hook for parts that it overrides.
         on: option values in its presets.
-        iterations: the name of the option that sets the number of routing iterations, or None.
+        iterations: the name of the option that sets the number of routing iterations, or None. See `iterates`.
+        starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
+            can start from a baseline without a loss of quality.
         loss_options: a dataclass with an option `NAME_weight` for each loss, and perhaps others; or None. Those of the
             package's mechanisms are options of the criterion. Those of another package are options of its models.
     """
@@ -107,10 +109,15 @@ class Mechanism:
     preset: Optional[str] = None
     on: Mapping[str, Any] = {}
     iterations: Optional[str] = None
+    starts_as_baseline: bool = False
     loss_options: Optional[Type[FairseqDataclass]] = None
 
     def check(self, config: Any) -> None:
         """Raise a UserError if an option has a value that is not allowed. Called before a model is built."""
+
+    def iterates(self, config: Any) -> bool:
+        """Return whether the option `iterations` has an effect in a model that contains the mechanism."""
+        return self.iterations is not None
 
     def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
         """Return the parts of one attention.
@@ -128,7 +135,10 @@ class Mechanism:
         return {}
 
     def encoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
-        """Return a part with `forward(source: Source) -> Source`, which runs after the encoder."""
+        """Return a part with `forward(source: Source) -> Source`, which runs after the encoder.
+
+        In a Transformer it must keep one state for each source word, in their order; otherwise a UserError is raised.
+        """
         return None
 
     def decoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:

@@ -53,6 +53,7 @@ class GlobalVector(Mechanism):
     preset = "gret"
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
+    starts_as_baseline = True
 
     def check(self, config: Any) -> None:
         if config.global_representation == "none":
@@ -73,6 +74,9 @@ class GlobalVector(Mechanism):
                 f"--global-representation {config.global_representation} adds a vector of the encoder's size "
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}; make them equal"
             )
+
+    def iterates(self, config: Any) -> bool:
+        return str(config.global_representation) == "capsule"
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
         return _SentenceVector(**from_options.global_representation(config, sizes.source, sizes.source_layers))

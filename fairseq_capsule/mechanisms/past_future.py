@@ -73,6 +73,7 @@ class PastAndFuture(Mechanism):
     preset = "gdr"
     on = {"past_future": "gdr", "guided_heads": "both"}
     iterations = "past_future_iterations"
+    starts_as_baseline = True
     loss_options = GuidedLossesConfig
 
     def check(self, config: Any) -> None:
@@ -80,6 +81,9 @@ class PastAndFuture(Mechanism):
             raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
         if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
             raise UserError("--adaptive-softmax-cutoff does not work with guided losses; use --guided-heads none")
+
+    def iterates(self, config: Any) -> bool:
+        return str(config.past_future) == "gdr"
 
     def decoder(self, config: Any, sizes: Sizes) -> "PastFuture":
         arguments = from_options.past_future(config, sizes.source, sizes.target)

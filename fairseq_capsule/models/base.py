@@ -69,6 +69,12 @@ class CapsuleModel(BaseFairseqModel):
         return super().load_state_dict(state_dict, *args, **kwargs)
 
 
+def refuse_left_padded_targets(task: Any) -> None:
+    """Raise a UserError if a task pads targets on the left, because an LSTM decoder would read the padding first."""
+    if getattr(task.cfg, "left_pad_target", False):
+        raise UserError("--left-pad-target does not work with an LSTM decoder; leave the option out")
+
+
 def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
     """Attach the part of a mechanism to an encoder or decoder, after the parts that it already has.
 

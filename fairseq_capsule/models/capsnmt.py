@@ -13,7 +13,7 @@ from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
-from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
+from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
 from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.options import setting, validated
@@ -196,6 +196,7 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         keep_digests(task)
+        refuse_left_padded_targets(task)
         config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:

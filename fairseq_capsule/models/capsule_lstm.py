@@ -4,16 +4,17 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, make_dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
+import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model
-from fairseq.models.lstm import LSTMDecoder, LSTMModel
+from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
 from fairseq_capsule.mechanisms.declaration import option_names
-from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
+from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.options import setting, validated
@@ -64,6 +65,21 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
 
 
+class CapsuleLSTMEncoder(LSTMEncoder):
+    """fairseq's LSTM encoder. Its states and its mask are in the order of the tokens, padded on the same side."""
+
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Encode sources `[B, I]` to states `[I, B, C]`, hidden and cell states, and a padding mask `[I, B]`."""
+        states, hidden, cell, _ = super().forward(src_tokens, *args, **kwargs)
+        padding_mask = src_tokens.eq(self.padding_idx)
+        if padding_mask[:, 0].any():
+            # An LSTM reads the words before the padding, so fairseq has moved the padding to the right.
+            length = src_tokens.size(1)
+            places = torch.arange(length, device=states.device) - padding_mask.sum(1, keepdim=True)
+            states = states.gather(0, (places % length).t().unsqueeze(-1).expand_as(states))
+        return states, hidden, cell, padding_mask.t()
+
+
 class CapsuleLSTMDecoder(LSTMDecoder):
     """fairseq's LSTM decoder, with its arguments, and the parts of the mechanisms that a preset's config turns on."""
 
@@ -104,6 +120,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
+        refuse_left_padded_targets(task)
         config = validated(cfg, cls.config_type)
         options = config.lstm_options()
         try:
@@ -111,6 +128,8 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         except ValueError as error:
             raise UserError(str(error)) from error
         model.cfg = config
+        # fairseq has no hook for the encoder. A new one would draw other initial values for the decoder.
+        model.encoder.__class__ = CapsuleLSTMEncoder
         if not active_mechanisms(config):
             return model
         model.decoder = CapsuleLSTMDecoder(

@@ -16,7 +16,7 @@ from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
 from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.config import FlatTransformerConfig
-from fairseq_capsule.models.outputs import encoder_states, layer_outputs
+from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.options import validated
 
@@ -76,9 +76,15 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         reads = any(hasattr(getattr(self, name), "LAYERS") for name in self.mechanism_parts)
         encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
-        plain = Source(*encoder_states(encoded), tuple(layer_outputs(encoded)) if reads else ())
-        source = run_parts(self, plain)
-        if source.states is not plain.states or source.padding_mask is not plain.padding_mask:
+        states, padding_mask = encoder_states(encoded)
+        # The first of fairseq's states is the embeddings, the last one is before the final norm.
+        layers = (*(state.transpose(0, 1) for state in encoded["encoder_states"][1:-1]), states) if reads else ()
+        source = run_parts(self, Source(states, padding_mask, layers))
+        if source.states.shape[:2] != states.shape[:2]:
+            changed = f"made {source.states.size(1)} encoder states of {states.size(1)} source words"
+            names = " or ".join(self.mechanism_parts.values())
+            raise UserError(f"{names} {changed}; a mechanism must keep one state for each word, in their order")
+        if source.states is not states or source.padding_mask is not padding_mask:
             encoded["encoder_out"] = [source.states.transpose(0, 1)]
             encoded["encoder_padding_mask"] = [source.padding_mask]
         if not return_all_hiddens:

@@ -1,7 +1,7 @@
 """One form of what encoders return and of output embeddings, for models of fairseq and of this package; eval mode."""
 
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Iterator, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -12,16 +12,10 @@ def encode(model: Any, tokens: Tensor, **options: Any) -> Any:
     return model.encoder(tokens, tokens.ne(model.encoder.dictionary.pad()).sum(1), **options)
 
 
-def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Return each layer's output `[B, L, C]` from the output of a Transformer encoder with `return_all_hiddens`."""
-    # The first state is the embeddings. For the last layer, take the output that the decoder reads.
-    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
-
-
 def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
     """Return the states `[B, I, C]` and the padding mask `[B, I]` (True marks padding) from an encoder's output.
 
-    fairseq's LSTM always has its padding on the right, even if the source is padded on the left.
+    Both are in the order of the source tokens. Only fairseq's own `lstm` has its padding always on the right.
     """
     if isinstance(encoded, tuple):
         return encoded[0].transpose(0, 1), encoded[3].t()

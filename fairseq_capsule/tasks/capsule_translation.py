@@ -12,8 +12,10 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
+from fairseq.models.lstm import LSTMModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
@@ -103,6 +105,9 @@ class CapsuleTranslationTask(TranslationTask):
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
+        other = _finetuned_from(cfg)
+        if self.cfg.init_from_baseline and other:
+            raise UserError(f"--init-from-baseline and --finetune-from-model {other} exclude each other; give one")
         path = None if from_checkpoint else self.cfg.init_from_baseline
         baseline = read_checkpoint(path) if path else {}
         if self.cfg.like_baseline and not from_checkpoint:
@@ -138,6 +143,13 @@ class CapsuleTranslationTask(TranslationTask):
             _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
+    def inference_step(self, generator: Any, models: Any, sample: Sample, *args: Any, **options: Any) -> Any:
+        """Translate a batch. The attention of fairseq's `lstm` has the order of tokens that are padded on the right."""
+        if any(isinstance(model, LSTMModel) for model in models):
+            words, padding = sample["net_input"], self.source_dictionary.pad()
+            words["src_tokens"] = utils.convert_padding_direction(words["src_tokens"], padding, left_to_right=True)
+        return super().inference_step(generator, models, sample, *args, **options)
+
     def train_step(
         self, sample: Sample, model: Any, criterion: Any, optimizer: Any, update_num: int, **options: Any
     ) -> Any:
@@ -162,6 +174,15 @@ class CapsuleTranslationTask(TranslationTask):
         super().reduce_metrics(logging_outputs, criterion)
         log_means(logging_outputs, "routing_")
         log_means(logging_outputs, "overlap_")
+
+
+def _finetuned_from(cfg: Any) -> Optional[str]:
+    """Return `--finetune-from-model` of the training that builds a model with options `cfg`.
+
+    fairseq passes the model's part of the whole config, or, to models without a dataclass, all options.
+    """
+    options = OmegaConf.select(cfg._get_root(), "checkpoint") if isinstance(cfg, DictConfig) else cfg
+    return getattr(options, "finetune_from_model", None)
 
 
 def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion, cfg: Any) -> None:

@@ -18,7 +18,7 @@ from fairseq_capsule.testing.small_models import PRESET, Options, build_small, c
 def check_inspection(arch: str, options: Options = PRESET) -> None:
     """Check the arrays and views of the mechanisms that the architecture contains.
 
-    - Each array has one label for each element along each axis.
+    - Each array has one label for each element along each axis, and its numbers are finite.
     - The axes that a panel and its caption name are axes of its array. The numbers along `distribution` sum to 1, or to
       0 at padding. An axis along which the reader chooses a label has numbers as labels.
     - Each panel is shown: in this model, in one with the options of the mechanism's presets, or in one of these with
@@ -71,6 +71,8 @@ def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
         labels = {axis: len(names) for axis, names in array.axes.items()}
         shape = array.values.shape
         assert shape == tuple(labels.values()), f"array {name} of shape {shape} has the numbers of labels {labels}"
+        finite = array.values.dtype.kind != "f" or np.isfinite(array.values).all()
+        assert finite, f"array {name} has numbers that are not finite"
     for view in all_views():
         for panel in view.panels:
             if panel.array in arrays:

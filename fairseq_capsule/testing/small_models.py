@@ -15,7 +15,8 @@ from torch import Tensor
 
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms.base import heads, loss_names, mechanisms
+from fairseq_capsule.mechanisms.base import Mechanism, heads, loss_names, mechanisms
+from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.models.outputs import encoder_states
 
 Options = Mapping[str, Any]
@@ -52,16 +53,35 @@ def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
     return {**{name: value for name, value in SIZES.items() if name in names}, **options}
 
 
-def build_small(arch: str, options: Options = PRESET, task: Any = None, seed: int = 1) -> BaseFairseqModel:
+def build_small(
+    arch: str, options: Options = PRESET, task: Any = None, seed: int = 1, noise: float = 0.1
+) -> BaseFairseqModel:
     """Build the architecture with width 32 and 2+2 layers, in eval mode, with noise so that no parameter is zero."""
     torch.manual_seed(seed)
     model = build_model(Namespace(arch=arch, **small_options(arch, options)), task or make_task())
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
+            parameter.add_(noise * torch.randn_like(parameter))
             if parameter.dim() == 2 and len(parameter) == len(model.encoder.dictionary):
                 parameter[model.encoder.dictionary.pad()] = 0
     return model.eval()
+
+
+def with_options(model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
+    """Return a model with other options, and with the parameters of `model` that have the same name and shape."""
+    other = build_small(arch, options)
+    own, given = other.state_dict(), model.state_dict()
+    same = [name for name in own.keys() & given.keys() if own[name].shape == given[name].shape]
+    other.load_state_dict({**own, **{name: given[name] for name in same}})
+    return other
+
+
+def without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
+    """Return the model without a mechanism, with the same other parameters."""
+    off = with_options(model, arch, {**options, **mechanism.off})
+    missing = sorted(off.state_dict().keys() - model.state_dict().keys() - changed_parameters(model)[1])
+    assert not missing, f"{mechanism.name} removes parameters of the model: {missing}"
+    return off
 
 
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
@@ -85,6 +105,16 @@ def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
     """Return the logits of a batch `[B, T, V]`, without gradients."""
     with torch.no_grad():
         return model(**batch["net_input"])[0]
+
+
+def word_logits(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
+    """Return the logits of the words. Those of padding differ between fairseq's attention and ours."""
+    return logits_of(model, batch)[batch["target"].ne(model.decoder.dictionary.pad())]
+
+
+def is_close(left: Tensor, right: Tensor) -> bool:
+    """Return whether two results differ by rounding alone."""
+    return torch.allclose(left, right, rtol=5e-6, atol=5e-6)
 
 
 def encode(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms.base import mechanisms, parts_of
+from fairseq_capsule.mechanisms.base import active_mechanisms, mechanisms
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
@@ -44,11 +44,8 @@ def routing_option(label: str, model: BaseFairseqModel, choice: Optional[str] = 
     Raises:
         LabError: the model has no routing or not the chosen option, or has several options and none is chosen.
     """
-    options = []
-    for mechanism in mechanisms():
-        modules = (module for part in parts_of(model, mechanism) for module in part.modules())
-        if mechanism.iterations is not None and any(hasattr(module, "iterations") for module in modules):
-            options.append(mechanism.iterations)
+    config = getattr(model, "cfg", None)
+    options = [str(mechanism.iterations) for mechanism in active_mechanisms(config) if mechanism.iterates(config)]
     names = " and ".join(map(option, options))
     if not options:
         raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")

@@ -14,13 +14,17 @@ from fairseq_capsule.testing.invariants import (
     check_steps,
     check_translations,
 )
+from fairseq_capsule.testing.promises import check_iterations, check_pickling, check_start, check_statistics
 from tests.zoo import CASES, OFF, case_name
 
+OF_COMPUTATION = [check_padding, check_translations, check_gradients, check_half_precision]
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
 
 @every_case
-@pytest.mark.parametrize("invariant", [check_padding, check_translations, check_gradients, check_half_precision])
+@pytest.mark.parametrize(
+    "invariant", [*OF_COMPUTATION, check_iterations, check_pickling, check_start, check_statistics]
+)
 def test_the_invariants_hold(arch, options, invariant):
     invariant(arch, options)
 

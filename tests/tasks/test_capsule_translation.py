@@ -14,10 +14,12 @@ from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from fairseq_capsule.testing.small_models import small_options
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
+ARCH = "gdr_transformer_base"
 CRITERION = "label_smoothed_cross_entropy_with_guided_losses"
 
 
@@ -149,6 +151,24 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         others.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)
+
+
+def test_a_second_checkpoint_to_start_from_is_refused(tmp_path):
+    """fairseq would load it after the baseline, and over its parameters."""
+    save_baseline(tmp_path)
+    task = make_capsule_task(init_from_baseline=str(tmp_path / "baseline.pt"))
+    cfg = OmegaConf.create({"model": {"_name": ARCH, **small_options(ARCH)}, "checkpoint": {}})
+    cfg.checkpoint.finetune_from_model = "other.pt"
+    with pytest.raises(UserError, match="--init-from-baseline and --finetune-from-model other.pt exclude each other"):
+        task.build_model(cfg.model)
+    cfg.checkpoint.finetune_from_model = None
+    task.build_model(cfg.model)
+
+
+@pytest.mark.parametrize("arch", ["gdr_lstm", "capsule_lstm", "capsnmt_tiny", "simple_aggregation_tiny"])
+def test_targets_padded_on_the_left_are_refused_for_an_lstm(arch):
+    with pytest.raises(UserError, match="--left-pad-target does not work with an LSTM decoder; leave the option out"):
+        build(arch, task=make_capsule_task(left_pad_target=True))
 
 
 def test_a_file_without_a_model_is_named(tmp_path):

@@ -1,0 +1,98 @@
+"""A mechanism of another package in front of the package's own: what is shown is what the model computed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from fairseq.dataclass import FairseqDataclass
+from torch import nn
+
+from fairseq_capsule import extending
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection import Sentence, gather_arrays, gather_statistics
+from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.modules import CapsulePooling, ContextGate
+from fairseq_capsule_lab.analysis.iterations import routing_option
+from tests.zoo import build, logits_of, make_batch, make_sentences
+
+SENTENCE = make_sentences([(6, 4)])[0]
+WORDS = [tuple(map(str, SENTENCE[side].tolist())) for side in ("source", "target")]
+GRET = {"global_representation": "capsule"}
+
+
+@dataclass
+class ScaledConfig(FairseqDataclass):
+    scaled: bool = False
+    scaled_iterations: int = 2
+
+
+class Scales(nn.Module):
+    """Halves the states once in each iteration, in a loop of its own: it has no attribute `iterations`."""
+
+    def __init__(self, rounds):
+        super().__init__()
+        self.rounds = rounds
+
+    def forward(self, read, *others):
+        return read._replace(states=read.states / 2**self.rounds)
+
+
+class Scaled(Mechanism):
+    name, summary, options, off = "scaled", "an example", ScaledConfig, {"scaled": False}
+    preset, on, iterations = "scaled", {"scaled": True}, "scaled_iterations"
+
+    def encoder(self, config, sizes):
+        return Scales(config.scaled_iterations)
+
+    def decoder(self, config, sizes):
+        return Scales(config.scaled_iterations)
+
+
+class Halved(Scaled):
+    """Its encoder part removes every second state."""
+
+    def encoder(self, config, sizes):
+        return HalfOfTheStates()
+
+
+class HalfOfTheStates(nn.Module):
+    def forward(self, source):
+        return source._replace(states=source.states[:, ::2], padding_mask=source.padding_mask[:, ::2])
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch):
+    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+
+
+def test_the_gate_and_the_capsules_are_those_of_the_forward_pass(monkeypatch):
+    extending.add_mechanism(Scaled(), before="global_representation")
+    model = build("scaled_transformer_tiny", GRET)
+    batch = make_batch([SENTENCE])
+    gates, layers = [], []
+    gate, together = ContextGate.gate, CapsulePooling.together
+    with monkeypatch.context() as recorded:
+        recorded.setattr(ContextGate, "gate", lambda *read: gates.append(gate(*read)) or gates[-1])
+        recorded.setattr(CapsulePooling, "together", lambda *read: layers.append(read[1]) or together(*read))
+        logits_of(model, batch)
+    arrays = gather_arrays(model, Sentence(SENTENCE["source"][None], SENTENCE["target"][None], *WORDS))
+    np.testing.assert_allclose(arrays["global_gate"].values, gates[0][0].detach(), atol=1e-6)
+    for number, (pooling, states) in enumerate(zip(model.encoder.global_representation.poolings, layers[0])):
+        coupling = pooling.capsules(states).coupling[0].detach()
+        np.testing.assert_allclose(arrays["global_coupling"].values[number, -1], coupling, atol=1e-6)
+    words = batch["net_input"]
+    mean = gather_statistics(model, words["src_tokens"], words["prev_output_tokens"])["global_representation"]["gate"]
+    torch.testing.assert_close(mean.total / mean.number, gates[0].mean().detach())
+
+
+def test_the_iterations_of_any_mechanism_can_be_analysed():
+    extending.add_mechanism(Scaled())
+    assert routing_option("it", build("scaled_transformer_tiny")) == "scaled_iterations"
+
+
+def test_a_part_that_changes_the_number_of_states_is_refused_by_name():
+    extending.add_mechanism(Halved())
+    message = "scaled made 4 encoder states of 7 source words; a mechanism must keep one state for each word"
+    with pytest.raises(UserError, match=message):
+        logits_of(build("scaled_transformer_tiny"), make_batch([SENTENCE]))
