@@ -22,7 +22,8 @@ def require_tools(*tools: str) -> None:
     """Raise a LabError if a command is not installed."""
     for tool in tools:
         if not shutil.which(tool):
-            raise LabError(f"{tool} is not installed: run 'make install', or activate the environment that has it")
+            remedy = "activate the environment that has it, or install it: make install in a clone, otherwise fairseq"
+            raise LabError(f"{tool} is not installed: {remedy}")
 
 
 def cores() -> int:

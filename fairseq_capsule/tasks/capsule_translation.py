@@ -11,7 +11,7 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.logging import metrics
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
@@ -57,13 +57,6 @@ class CapsuleTranslationConfig(TranslationConfig):
     )
 
 
-def refuse_unknown_architecture(name: Optional[str]) -> None:
-    """Raise a UserError if no architecture of this name is registered."""
-    if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
-        remedy = "give the --user-dir of the plugin that defines it (in a configuration common.user_dir)"
-        raise UserError(f"the architecture {name!r} is unknown; name one of fairseq or of this package, or {remedy}")
-
-
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
 class CapsuleTranslationTask(TranslationTask):
     """fairseq's translation task with the additions that the systems of this package need.
@@ -92,7 +85,6 @@ class CapsuleTranslationTask(TranslationTask):
 
         With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
-        refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:

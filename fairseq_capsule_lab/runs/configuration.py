@@ -1,6 +1,8 @@
 """A configuration with its overrides, composed as fairseq-hydra-train composes it."""
 
+import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,14 +43,56 @@ def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]
         raise LabError(f"{path}: not UTF-8 ({error.reason})") from error
     except (UserError, ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
         reason, _, _ = str(error).partition("\nConfig search path")
-        raise LabError(f"{path}: {' '.join(reason.split()) or type(error).__name__}") from error
+        raise LabError(blamed(path, overrides, " ".join(reason.split()) or type(error).__name__)) from error
     except RecursionError as error:
         raise LabError(f"{path}: more nested groups than Hydra allows; remove some") from error
     return {str(key): value for key, value in groups.items()}
 
 
+def blamed(path: Path, overrides: Sequence[str], reason: str) -> str:
+    """The reason of an error after its culprit: the override whose setting the reason names, otherwise the file."""
+    for override in overrides:
+        if reason.startswith(f"{override}: "):
+            return reason
+        key = override.lstrip("+~").partition("=")[0]
+        if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", reason):
+            return f"{override}: {reason}"
+    return f"{path}: {reason}"
+
+
+def refuse_unknown_additions(overrides: Sequence[str]) -> None:
+    """Refuse a setting that is added (`+optimization.patience=2`) to a group of fairseq that has none of this name.
+
+    fairseq ignores it. In the groups of what is registered, such as task and model, fairseq refuses it, after it has
+    imported the plugins.
+    """
+    added = [override for override in overrides if override.startswith("+")]
+    if not added:
+        return
+    from fairseq.dataclass.configs import FairseqConfig  # takes seconds
+
+    groups = {group.name: group.type for group in dataclasses.fields(FairseqConfig)}
+    fixed = {group: _names(settings) for group, settings in groups.items() if dataclasses.is_dataclass(settings)}
+    for override in added:
+        group, _, name = override.lstrip("+").partition("=")[0].partition(".")
+        if group in groups and name in fixed.get(group, [name]):
+            continue
+        others = [f"{other}.{name}" for other, names in fixed.items() if name in names]
+        remedy = f"give {others[0]}" if others else "correct its name"
+        raise LabError(f"{override}: fairseq has no setting {group}.{name}; {remedy}")
+
+
+def _names(settings: Any) -> list[str]:
+    return [setting.name for setting in dataclasses.fields(settings)]
+
+
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    parser, parsed = OverridesParser.create(), []
+    for override in overrides:
+        try:
+            parsed += parser.parse_overrides([override])
+        except HydraException as error:
+            raise ValueError(f"{override}: {str(error).splitlines()[0]}") from error
     # A name without a dot selects a config group (size=big). All others set a value. fairseq-hydra-train composes both
     # again, and refuses settings that fairseq does not have.
     pieces = [override for override in parsed if "." not in override.key_or_group]

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins, prepared
-from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
+from fairseq_capsule_lab.runs.configuration import OWN, blamed, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
@@ -54,6 +54,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
     overrides = [*overrides, *_like_baseline(arguments["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(read_configuration(config, overrides, own))
+    refuse_unknown_additions(overrides)
     try:
         plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY))
         if settings.get(plugins.KEY) is not None:
@@ -66,7 +67,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
     except UserError as error:
-        raise LabError(f"{config}: {error}") from error
+        raise LabError(blamed(config, overrides, str(error))) from error
 
     places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
     command = [
@@ -93,7 +94,8 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
 
 def _require_files(config: Path, data: Path, arguments: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        raise LabError(f"{arguments['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
+        place = "configs/ of the repository, which an installed wheel does not have, such as configs/toy/combined.yaml"
+        raise LabError(f"{arguments['config']}: no such YAML file; name one of {place}")
     if not data.is_dir():
         raise LabError(f"{arguments['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):

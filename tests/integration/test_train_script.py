@@ -281,7 +281,8 @@ def test_an_error_of_the_command_advises_no_second_start(place, data):
 def test_fairseq_refuses_settings_that_it_does_not_have(place, data, override):
     process = place.prepare(*SCRIPTED, override, data, "out")
     name = override.partition("=")[0].removeprefix("+")
-    assert place.refused(process, "train.sh: Could not ", f"'{name}'. (full log: ", "; correct the command")
+    hint = "Either remove + prefix" if override.startswith("+") else f"To append to your config use +{override} (full"
+    assert place.refused(process, "train.sh: Could not ", f"'{name}'. {hint}", "; correct the command")
     assert not list(place.out.glob("checkpoint*")) and not (place.out / "finished").exists()
 
 
