@@ -183,3 +183,13 @@ def log_means(logging_outputs: Sequence[Mapping[str, Any]], prefix: str, digits:
         total, count = (sum(output.get(name + part, 0) for output in logging_outputs) for part in (TOTAL, COUNT))
         if count > 0:
             metrics.log_scalar(name, total / count, count, round=digits)
+    _drop_empty_meters(prefix)
+
+
+def _drop_empty_meters(prefix: str) -> None:
+    """Drop the meters that have no value since fairseq reset them. It would print `None`."""
+    for meters in metrics.get_active_aggregators():
+        empty = [name for name, meter in meters.items() if name.startswith(prefix) and not meter.count]
+        for name in empty:
+            del meters[name]
+        meters.priorities = [place for place in meters.priorities if place[2] not in empty]
