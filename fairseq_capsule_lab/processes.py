@@ -22,7 +22,7 @@ def require_tools(*tools: str) -> None:
     """Raise a LabError if a command is not installed."""
     for tool in tools:
         if not shutil.which(tool):
-            remedy = "activate the environment that has it, or install it: make install in a clone, otherwise fairseq"
+            remedy = "run 'make install' in a clone, or activate the environment that has it (extra fairseq)"
             raise LabError(f"{tool} is not installed: {remedy}")
 
 

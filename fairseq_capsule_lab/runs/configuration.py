@@ -28,6 +28,9 @@ OWN = {
     "hydra": "train.sh",
 }
 
+# The groups of what is registered with fairseq, also by plugins.
+REGISTERED = ("task", "model", "criterion", "optimizer", "lr_scheduler", "scoring", "bpe", "tokenizer")
+
 
 def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
     """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
@@ -61,29 +64,29 @@ def blamed(path: Path, overrides: Sequence[str], reason: str) -> str:
 
 
 def refuse_unknown_additions(overrides: Sequence[str]) -> None:
-    """Refuse a setting that is added (`+optimization.patience=2`) to a group of fairseq that has none of this name.
+    """Refuse a setting that is added (`+optimization.patience=2`) to a group that has none of this name.
 
-    fairseq ignores it. In the groups of what is registered, such as task and model, fairseq refuses it, after it has
-    imported the plugins.
+    fairseq ignores it. In the groups of what is registered, fairseq refuses it, after it has imported the plugins.
     """
-    added = [override for override in overrides if override.startswith("+")]
+    added = {}
+    for override in overrides:
+        key = override.lstrip("+").partition("=")[0]
+        group, dot, _ = key.partition(".")
+        if override.startswith("+") and dot and group not in REGISTERED:
+            added[override] = key
     if not added:
         return
     from fairseq.dataclass.configs import FairseqConfig  # takes seconds
 
-    groups = {group.name: group.type for group in dataclasses.fields(FairseqConfig)}
-    fixed = {group: _names(settings) for group, settings in groups.items() if dataclasses.is_dataclass(settings)}
-    for override in added:
-        group, _, name = override.lstrip("+").partition("=")[0].partition(".")
-        if group in groups and name in fixed.get(group, [name]):
-            continue
-        others = [f"{other}.{name}" for other, names in fixed.items() if name in names]
-        remedy = f"give {others[0]}" if others else "correct its name"
-        raise LabError(f"{override}: fairseq has no setting {group}.{name}; {remedy}")
-
-
-def _names(settings: Any) -> list[str]:
-    return [setting.name for setting in dataclasses.fields(settings)]
+    known = []
+    for group in dataclasses.fields(FairseqConfig):
+        if isinstance(group.type, type) and dataclasses.is_dataclass(group.type):
+            known += [f"{group.name}.{setting.name}" for setting in dataclasses.fields(group.type)]
+    for override, key in added.items():
+        if key not in known:
+            near = [setting for setting in known if setting.partition(".")[2] == key.partition(".")[2]]
+            remedy = f"give {near[0]}" if near else "correct its name"
+            raise LabError(f"{override}: fairseq has no setting {key}; {remedy}")
 
 
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:

@@ -51,10 +51,10 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         raise LabError(f"--precision {precision}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = whole("--effective-tokens", arguments["effective-tokens"]) if arguments["effective-tokens"] else 0
 
+    refuse_unknown_additions(overrides)
     overrides = [*overrides, *_like_baseline(arguments["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(read_configuration(config, overrides, own))
-    refuse_unknown_additions(overrides)
     try:
         plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY))
         if settings.get(plugins.KEY) is not None:
@@ -94,8 +94,8 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
 
 def _require_files(config: Path, data: Path, arguments: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        place = "configs/ of the repository, which an installed wheel does not have, such as configs/toy/combined.yaml"
-        raise LabError(f"{arguments['config']}: no such YAML file; name one of {place}")
+        known = "configs/ of the repository, which an installed wheel does not have, such as configs/toy/combined.yaml"
+        raise LabError(f"{arguments['config']}: no such YAML file; name one of {known}")
     if not data.is_dir():
         raise LabError(f"{arguments['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):

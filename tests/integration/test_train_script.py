@@ -61,6 +61,8 @@ def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     assert {file.name for file in out.iterdir()} >= {"checkpoint_last.pt", "checkpoint3.pt", "train.log", "finished"}
     batch = "400 tokens × 1 × accumulation 2 = 800 tokens"
     assert f"effective batch: {batch}" in trained_run.output and batch in (out / "train.log").read_text()
+    # Before the first figures, which may take minutes.
+    assert f"log: {out}/train.log; " in trained_run.output and "  begin training epoch 1\n" in trained_run.output
     assert "epoch 003 | valid on 'valid' subset" in trained_run.output
     (start,) = starts(out)
     assert set(start) == {
