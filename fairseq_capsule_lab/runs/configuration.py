@@ -91,11 +91,11 @@ def refuse_unknown_additions(overrides: Sequence[str]) -> None:
 
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:
     parser, parsed = OverridesParser.create(), []
-    for override in overrides:
+    for word in overrides:
         try:
-            parsed += parser.parse_overrides([override])
+            parsed += parser.parse_overrides([word])
         except HydraException as error:
-            raise ValueError(f"{override}: {str(error).splitlines()[0]}") from error
+            raise ValueError(f"{word}: {str(error).splitlines()[0]}") from error
     # A name without a dot selects a config group (size=big). All others set a value. fairseq-hydra-train composes both
     # again, and refuses settings that fairseq does not have.
     pieces = [override for override in parsed if "." not in override.key_or_group]
