@@ -79,9 +79,9 @@ def refuse_unknown_additions(overrides: Sequence[str]) -> None:
     from fairseq.dataclass.configs import FairseqConfig  # takes seconds
 
     known = []
-    for group in dataclasses.fields(FairseqConfig):
-        if isinstance(group.type, type) and dataclasses.is_dataclass(group.type):
-            known += [f"{group.name}.{setting.name}" for setting in dataclasses.fields(group.type)]
+    for field in dataclasses.fields(FairseqConfig):
+        if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
+            known += [f"{field.name}.{setting.name}" for setting in dataclasses.fields(field.type)]
     for override, key in added.items():
         if key not in known:
             near = [setting for setting in known if setting.partition(".")[2] == key.partition(".")[2]]
