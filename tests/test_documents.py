@@ -229,7 +229,7 @@ def test_a_document_cannot_name_a_setting_that_fairseq_does_not_have(word):
         require_settings_of_fairseq(ROOT / "configs/toy/transformer.yaml", [word])
 
 
-@of("fairseq-(train|generate|interactive|validate|preprocess)")
+@of("fairseq-(train|generate|interactive|validate)")
 def test_a_command_of_fairseq_has_its_options(name, words):
     from fairseq import options as fairseq_options
 
@@ -238,7 +238,6 @@ def test_a_command_of_fairseq_has_its_options(name, words):
         "fairseq-generate": fairseq_options.get_generation_parser,
         "fairseq-interactive": fairseq_options.get_interactive_generation_parser,
         "fairseq-validate": fairseq_options.get_validation_parser,
-        "fairseq-preprocess": fairseq_options.get_preprocessing_parser,
     }[words[0]]()
     arguments = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
     try:
