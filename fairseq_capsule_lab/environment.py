@@ -114,6 +114,17 @@ def library(distribution: str) -> str:
     return _require(distribution, version)
 
 
+def audio() -> str:
+    """torchaudio, which the wheel of fairseq requires. Only fairseq's speech tasks need it."""
+    if not version_of("torchaudio"):
+        return "not installed; translation does not need it"
+    try:
+        return str(importlib.import_module("torchaudio").__version__)
+    except Exception as error:
+        detail = f"{version_of('torchaudio')} does not load beside this torch, so transformers' Trainer does not either"
+        raise Trouble(detail, "pip uninstall -y torchaudio", "warn") from error
+
+
 def plugin() -> str:
     _after("torch")
     _after("fairseq")

@@ -22,7 +22,8 @@ def require_tools(*tools: str) -> None:
     """Raise a LabError if a command is not installed."""
     for tool in tools:
         if not shutil.which(tool):
-            raise LabError(f"{tool} is not installed: run 'make install', or activate the environment that has it")
+            remedy = "run 'make install' in a clone, or activate the environment that has it (extra fairseq)"
+            raise LabError(f"{tool} is not installed: {remedy}")
 
 
 def cores() -> int:

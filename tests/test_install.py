@@ -16,6 +16,7 @@ WHEEL = "--requirement scripts/fairseq-wheels.txt"
 PYTHON = """#!/bin/bash
 case "$*" in
     -I*) echo "$PLACE" ;;
+    *"import torchaudio") exit 1 ;;
     *" show "*) [[ " $INSTALLED " == *" ${!#} "* ]] ;;
     *" install "* | *" uninstall "*)
         echo "$*" >>pip.log
@@ -58,6 +59,11 @@ def test_a_set_is_installed_once(checkout):
     assert "--editable .[lint]" in install(checkout, "train", "lint")[2][-1]
     assert "--editable .[dev]" in install(checkout)[2][-1]
     assert install(checkout, "docs") == (0, "", [])  # dev contains all sets
+
+
+def test_a_torchaudio_that_does_not_load_is_removed(checkout):
+    assert "uninstall --quiet --yes torchaudio" in install(checkout, "train", installed="torchaudio")[2][-1]
+    assert not any("torchaudio" in call for call in install(checkout, "plot")[2])
 
 
 def test_a_changed_constraint_installs_again(checkout):

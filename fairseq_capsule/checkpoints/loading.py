@@ -7,6 +7,7 @@ It reads a file once, builds its content again (`contents`), and checks its opti
 - In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has built and broadcasts when several
   processes resume. fairseq has made a config of its options, whose classes are allowed only for this call.
 - `file_utils.load_archive_file` unpacks tar archives for the hub with `archives`; fairseq would write anywhere.
+- `models.build_model` refuses an unknown architecture: the message of fairseq ends in an error of its own, a KeyError.
 - `eval` in fairseq's modules parses only literals, in case a string arrives by another way. Each module gets its own
   `eval`, which hides Python's, when it is there or when a checkpoint is read.
 - `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. Only there a training
@@ -26,9 +27,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils, file_utils, models
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
@@ -48,6 +50,7 @@ BROADCAST_CLASSES: List[Any] = [
     distributed_utils._TensorPlaceholder,
 ]
 FAIRSEQ_LOAD_ARCHIVE, FAIRSEQ_LOAD_INTO_TRAINER = file_utils.load_archive_file, Trainer.load_checkpoint
+FAIRSEQ_BUILD_MODEL = models.build_model
 
 
 def install() -> None:
@@ -57,6 +60,7 @@ def install() -> None:
             module.torch = _StandIn(module.torch, function)
     file_utils.load_archive_file = _load_archive
     Trainer.load_checkpoint = _load_into_trainer
+    models.build_model = _build_model
     _replace_eval()
 
 
@@ -160,6 +164,18 @@ def _load_into_trainer(trainer: Trainer, filename: str, *args: Any, **kwargs: An
     if PathManager.isfile(filename):
         refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
     return FAIRSEQ_LOAD_INTO_TRAINER(trainer, filename, *args, **kwargs)
+
+
+def refuse_unknown_architecture(name: Any) -> None:
+    """Raise a UserError if no architecture of this name is registered."""
+    if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
+        remedy = "give the --user-dir of the plugin that defines it (in a configuration common.user_dir)"
+        raise UserError(f"the architecture {name!r} is unknown; name one of fairseq or of this package, or {remedy}")
+
+
+def _build_model(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+    refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
+    return FAIRSEQ_BUILD_MODEL(cfg, *args, **kwargs)
 
 
 def _replace_eval() -> None:

@@ -11,7 +11,7 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.logging import metrics
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
+from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -59,13 +59,6 @@ class CapsuleTranslationConfig(TranslationConfig):
     )
 
 
-def refuse_unknown_architecture(name: Optional[str]) -> None:
-    """Raise a UserError if no architecture of this name is registered."""
-    if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
-        remedy = "give the --user-dir of the plugin that defines it (in a configuration common.user_dir)"
-        raise UserError(f"the architecture {name!r} is unknown; name one of fairseq or of this package, or {remedy}")
-
-
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
 class CapsuleTranslationTask(TranslationTask):
     """fairseq's translation task with the additions that the systems of this package need.
@@ -100,7 +93,6 @@ class CapsuleTranslationTask(TranslationTask):
 
         With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
-        refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
@@ -218,3 +210,13 @@ def log_means(logging_outputs: Sequence[Mapping[str, Any]], prefix: str, digits:
         total, count = (sum(output.get(name + part, 0) for output in logging_outputs) for part in (TOTAL, COUNT))
         if count > 0:
             metrics.log_scalar(name, total / count, count, round=digits)
+    _drop_empty_meters(prefix)
+
+
+def _drop_empty_meters(prefix: str) -> None:
+    """Drop the meters that have no value since fairseq reset them. It would print `None`."""
+    for meters in metrics.get_active_aggregators():
+        empty = [name for name, meter in meters.items() if name.startswith(prefix) and not meter.count]
+        for name in empty:
+            del meters[name]
+        meters.priorities = [place for place in meters.priorities if place[2] not in empty]

@@ -66,6 +66,7 @@ def checks() -> list[tuple[str, Callable[[], str], str]]:
         ("checkpoints", environment.weights_only, f"unset {environment.UNSAFE}"),
         ("fairseq", environment.fairseq_interface, fix_fairseq()),
         ("compiled modules", environment.compiled_modules, f"{fix_fairseq()} ({FIX_BUILD})"),
+        ("torchaudio", environment.audio, ""),
         *((name, functools.partial(library, name), f"pip install '{name}{version}'") for name, version in libraries),
         ("plugin", environment.plugin, FIX_PLUGIN),
     ]

@@ -50,7 +50,7 @@ def run_score(args: Namespace) -> dict[str, Any]:
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
         score = scores.evaluate(measure, args.samples, args.seed)
         reported[score.name] = asdict(score)
-        tqdm.write(_report(score, args.against, measure.digits))
+        tqdm.write(_report(score, args.hypothesis, args.against, measure.digits))
     return {
         "hypothesis": str(args.hypothesis),
         "references": [str(path) for path in args.references],
@@ -62,14 +62,27 @@ def run_score(args: Namespace) -> dict[str, Any]:
     }
 
 
-def _report(score: scores.Score, other: Path, digits: int) -> str:
+def _report(score: scores.Score, hypothesis: Path, other: Path, digits: int) -> str:
     report = f"{score.label} = {score.score:.{digits}f}  ({score.text})\n    {score.line}"
     if against := score.against:
+        if against.difference and not round(against.difference, digits):
+            digits = 4
+        smallest = 1 / (against.samples + 1)  # the p of sacrebleu if no sample contradicts
         p = "nothing to test" if against.p is None else f"p = {against.p:.4f}"
+        if against.p is not None and against.p <= smallest:
+            p = f"p ≤ {smallest:.1g}"
         test = f"{p} (paired bootstrap, {against.samples} samples, seed {against.seed})"
-        difference = f"{score.score:.{digits}f} - {against.score:.{digits}f} of {other} = "
+        name, of_other = _names(hypothesis, other)
+        difference = f"{score.score:.{digits}f} of {name} - {against.score:.{digits}f} of {of_other} = "
         report += f"\n    {difference}{against.difference:+.{digits}f}, {test}"
     return report
+
+
+def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
+    """Names of two outputs: of their run folders (RUN/RESULTS/SPLIT/generate.out), if they are equal their paths."""
+    paths = [path.resolve() for path in (hypothesis, other)]
+    name, of_other = (path.parents[2].name if path.name == "generate.out" else path.name for path in paths)
+    return (name, of_other) if name != of_other else (str(hypothesis), str(other))
 
 
 def add_seeds_arguments(parser: ArgumentParser) -> None:

@@ -78,7 +78,7 @@ def run_reproduce(args: argparse.Namespace) -> None:
     profile = None if args.launcher == "local" else commands.cluster_profile(args.launcher)
     plugin = Path(os.path.abspath(args.user_dir)) if args.user_dir else None
     places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
-    gpus = None if profile or args.dry_run else torch.cuda.device_count()
+    gpus = None if profile else torch.cuda.device_count()
     threads = args.cores or (CORES if profile else cores())
     work = work_of(table, load_scale(args.scale), places, args.seeds, args.rows, args.baseline, gpus, threads)
     work.refuse_wrong_plugins()
@@ -102,7 +102,8 @@ def run_reproduce(args: argparse.Namespace) -> None:
             elif profile:
                 failed = commands.run_on_cluster(steps, tables / f"{table.name}.steps.json", profile, folder)
             else:
-                failed = bool(folder.run(*(step.stage(folder) for step in steps), keep_going=True))
+                stages = (step.stage(folder, f"{n} of {len(steps)}") for n, step in enumerate(steps, start=1))
+                failed = bool(folder.run(*stages, keep_going=True))
     except SystemExit as ended:  # a signal to end
         raise KeyboardInterrupt from ended
     _show(args, table)

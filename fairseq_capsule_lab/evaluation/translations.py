@@ -24,6 +24,7 @@ SUBWORDS = ["subword_nmt", "sentencepiece", "none"]  # of fairseq's `--remove-bp
 TOKENISED = {"auto": None, "yes": True, "no": False}  # `--tokenized` of the commands → the argument `tokenised`
 LONGEST_ID = 18  # digits
 NAMED_AT_MOST = 5
+ALL_SENTENCES = "generate it again with --required-batch-size-multiple 1"  # fairseq leaves out a last batch otherwise
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
             named = islice((sentence for sentence in range(count) if sentence not in sentences), NAMED_AT_MOST)
             shown = ", ".join(f"{kind}-{sentence}" for sentence in named) + (", …" if missing > NAMED_AT_MOST else "")
             raise LabError(
-                f"{path}: {missing} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
-                "--skip-invalid-size-inputs-valid-test; generate all sentences"
+                f"{path}: {missing} of {count} sentences missing ({shown}); {ALL_SENTENCES}, also if it was "
+                "interrupted, is one shard of several, or had --skip-invalid-size-inputs-valid-test"
             )
     return texts
 
@@ -168,7 +169,10 @@ def require_equal_counts(systems: Sequence[Translations], references: Sequence[T
     problem = f"sentences, but {first.path} has {len(first.sentences)}"
     for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
         if len(lines) != len(first.sentences):
-            raise LabError(f"{path}: {len(lines)} {problem}; give files of the same text, one sentence per line")
+            remedy = "give files of the same text, one sentence per line"
+            if first.targets and len(lines) > len(first.sentences):
+                remedy = f"{ALL_SENTENCES}, or {remedy}"
+            raise LabError(f"{path}: {len(lines)} {problem}; {remedy}")
 
 
 def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:

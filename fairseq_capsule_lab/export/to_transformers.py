@@ -58,6 +58,8 @@ def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, option
     exported(model).save_pretrained(folder)
     tokenizer(task, sides, folder).save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
+    for weights in folder.glob("*.safetensors"):  # safetensors lets only the owner read them
+        shutil.copymode(folder / "README.md", weights)
 
 
 def tokenizer(task: Any, sides: Sides, folder: Path) -> CapsuleTokenizer:

@@ -152,6 +152,9 @@ def describe_model(hub: GeneratorHubInterface) -> InspectedModel:
     """Describe the model of a hub."""
     model, config = hub.models[0], hub.cfg.model
     architecture = getattr(config, "_name", None) or getattr(config, "arch", None) or type(model).__name__
+    if hasattr(config, "encoder_embed_dim"):  # a preset's name, such as ..._base, says nothing of changed sizes
+        layers = f"{config.encoder_layers}+{config.decoder_layers} layers"
+        architecture = f"{architecture} ({layers}, {config.encoder_embed_dim} wide)"
     parameters = sum(parameter.numel() for parameter in model.parameters())
     summaries = tuple(mechanism.summary for mechanism in active_mechanisms(config))
     return InspectedModel(str(architecture), parameters, summaries, getattr(hub, "checkpoint", None))

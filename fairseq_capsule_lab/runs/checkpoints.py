@@ -1,5 +1,6 @@
 """Selection of the checkpoints of a run folder: for `fairseq-capsule average`, and for evaluate.sh."""
 
+import filecmp
 import re
 from pathlib import Path
 from typing import Any, List, Optional, Sequence, Tuple
@@ -110,17 +111,26 @@ def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, 
 
 
 def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
-    """The default of --checkpoints, and a note if it differs from the configuration.
+    """The default of --checkpoints, and a note if it differs from the configuration or from the end of the training.
 
     It is the average of the checkpoints that the configuration keeps, or of as many as exist; without any, the best.
     """
     keys = ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates")
     kept = next((settings.whole(key, 0, low=-1) for key in keys if settings.get(key) is not None), 0)
-    number = min(kept, folder.count(_last(folder)))
+    pool = _last(folder)
+    number = min(kept, folder.count(pool))
     choice = f"last:{number}" if number > 0 else "checkpoint_best.pt"
-    if number == kept:
-        return choice, ""
-    return choice, f"{folder.path} has {number} of the {kept} checkpoints that are averaged by default; using {choice}"
+    if number != kept:
+        problem = f"{folder.path} has {number} of the {kept} checkpoints that are averaged by default"
+        return choice, f"{problem}; using {choice}"
+    last = folder.last_checkpoint
+    # At the end of an epoch fairseq copies its checkpoint to checkpoint_last.pt.
+    if number > 0 and last.exists():
+        newest = _numbered_checkpoints(folder.path, pool == UPDATE, None)[-1]
+        if not filecmp.cmp(newest, last, shallow=False):
+            problem = f"{last.name} is newer than {newest.name}, the newest of the checkpoints that are averaged"
+            return choice, f"{problem}; --checkpoints {last.name} translates with it"
+    return choice, ""
 
 
 def _last(folder: RunFolder) -> str:

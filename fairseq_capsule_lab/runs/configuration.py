@@ -1,6 +1,8 @@
 """A configuration with its overrides, composed as fairseq-hydra-train composes it."""
 
+import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ OWN = {
     "hydra": "train.sh",
 }
 
+# The groups of what is registered with fairseq, also by plugins.
+REGISTERED = ("task", "model", "criterion", "optimizer", "lr_scheduler", "scoring", "bpe", "tokenizer")
+
 
 def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
     """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
@@ -41,14 +46,56 @@ def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]
         raise LabError(f"{path}: not UTF-8 ({error.reason})") from error
     except (UserError, ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
         reason, _, _ = str(error).partition("\nConfig search path")
-        raise LabError(f"{path}: {' '.join(reason.split()) or type(error).__name__}") from error
+        raise LabError(blamed(path, overrides, " ".join(reason.split()) or type(error).__name__)) from error
     except RecursionError as error:
         raise LabError(f"{path}: more nested groups than Hydra allows; remove some") from error
     return {str(key): value for key, value in groups.items()}
 
 
+def blamed(path: Path, overrides: Sequence[str], reason: str) -> str:
+    """The reason of an error after its culprit: the override whose setting the reason names, otherwise the file."""
+    for override in overrides:
+        if reason.startswith(f"{override}: "):
+            return reason
+        key = override.lstrip("+~").partition("=")[0]
+        if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", reason):
+            return f"{override}: {reason}"
+    return f"{path}: {reason}"
+
+
+def refuse_unknown_additions(overrides: Sequence[str]) -> None:
+    """Refuse a setting that is added (`+optimization.patience=2`) to a group that has none of this name.
+
+    fairseq ignores it. In the groups of what is registered, fairseq refuses it, after it has imported the plugins.
+    """
+    added = {}
+    for override in overrides:
+        key = override.lstrip("+").partition("=")[0]
+        group, dot, _ = key.partition(".")
+        if override.startswith("+") and dot and group not in REGISTERED:
+            added[override] = key
+    if not added:
+        return
+    from fairseq.dataclass.configs import FairseqConfig  # takes seconds
+
+    known = []
+    for field in dataclasses.fields(FairseqConfig):
+        if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
+            known += [f"{field.name}.{setting.name}" for setting in dataclasses.fields(field.type)]
+    for override, key in added.items():
+        if key not in known:
+            near = [setting for setting in known if setting.partition(".")[2] == key.partition(".")[2]]
+            remedy = f"give {near[0]}" if near else "correct its name"
+            raise LabError(f"{override}: fairseq has no setting {key}; {remedy}")
+
+
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    parser, parsed = OverridesParser.create(), []
+    for word in overrides:
+        try:
+            parsed += parser.parse_overrides([word])
+        except HydraException as error:
+            raise ValueError(f"{word}: {str(error).splitlines()[0]}") from error
     # A name without a dot selects a config group (size=big). All others set a value. fairseq-hydra-train composes both
     # again, and refuses settings that fairseq does not have.
     pieces = [override for override in parsed if "." not in override.key_or_group]

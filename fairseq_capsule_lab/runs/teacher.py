@@ -8,9 +8,8 @@ from pathlib import Path
 from fairseq.data import data_utils, indexed_dataset
 from fairseq.data.data_utils import infer_language_pair
 
-from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_unknown_architecture
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
-from fairseq_capsule.tasks.capsule_translation import refuse_unknown_architecture
 from fairseq_capsule_lab.errors import LabError, name, place, whole
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")

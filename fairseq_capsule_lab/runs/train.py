@@ -21,8 +21,10 @@ from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
 SCRIPT = "train.sh"
-# The lines of the log that are shown while it trains, and what they are shown as.
+# The lines of the log that are shown while it trains, and what they are shown as. "begin training epoch" shows that a
+# training computes updates: the figures of the first ones come much later.
 SHOWN = (
+    (re.compile(rb"\[[^]]*\]\[fairseq\.trainer\]\[INFO\] - (?=begin training epoch)"), b"  "),
     (re.compile(rb"\[[^]]*\]\[(?:train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - "), b"  "),
     (re.compile(rb"\[[^]]*\]\[[^]]*\]\[INFO\] - (?=Loaded checkpoint)"), b"  "),
     (re.compile(rb"\[[^]]*\]\[[^]]*\]\[WARNING\] - "), b"  warning: "),
@@ -31,6 +33,7 @@ _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|
 _CONSEQUENCE = re.compile(r"torch\.distributed|.*Connection (reset|closed) by peer")
 _OWN = re.compile(r"(fairseq_capsule|fairseq_capsule_lab|hydra|omegaconf)\.errors\.\w+: ")
 _CONFIGURATION = re.compile(r"(hydra|omegaconf)\.errors\.")
+_HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _PERIOD = 0.2  # seconds between two looks at the log
 
@@ -86,7 +89,7 @@ class Training:
             facts |= {"batch": self.plan.batch, "data": str(self.plan.data), "seed": self.plan.seed}
             self.run.note_start(facts)
         line = f"{self.program}: {self.plan.where}; effective batch: {self.plan.batch}"
-        print(line, flush=True)
+        print(f"{line}\nlog: {self.log}; loading data and model", flush=True)
         with self.folder.writing(), open(self.log, "a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
         return True
@@ -160,6 +163,8 @@ class Training:
             error = _ERROR.fullmatch(last)
             if error and not _CONSEQUENCE.match(error[1] + error[2]):
                 reason = error[1] + error[2]
+            elif last.startswith(_HINTS):
+                reason += f" {last}"
         if not reason and status < 0:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
         return reason or last

@@ -9,7 +9,7 @@ from fairseq_capsule.data.prepared import binarised_folder
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins, prepared
-from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
+from fairseq_capsule_lab.runs.configuration import OWN, blamed, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
@@ -53,6 +53,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         raise LabError(f"--precision {precision}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = whole("--effective-tokens", arguments["effective-tokens"]) if arguments["effective-tokens"] else 0
 
+    refuse_unknown_additions(overrides)
     overrides = [*overrides, *_like_baseline(arguments["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(read_configuration(config, overrides, own))
@@ -68,7 +69,7 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
     except UserError as error:
-        raise LabError(f"{config}: {error}") from error
+        raise LabError(blamed(config, overrides, str(error))) from error
 
     places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
     command = [
@@ -95,7 +96,8 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
 
 def _require_files(config: Path, data: Path, arguments: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        raise LabError(f"{arguments['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
+        known = "configs/ of the repository, which an installed wheel does not have, such as configs/toy/combined.yaml"
+        raise LabError(f"{arguments['config']}: no such YAML file; name one of {known}")
     if not data.is_dir():
         raise LabError(f"{arguments['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):

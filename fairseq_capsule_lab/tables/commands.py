@@ -66,11 +66,11 @@ class Step:
         path = folder / self.output
         return path.exists() and not (self.prints and path.stat().st_size == 0)  # a shell made it and was killed
 
-    def stage(self, folder: Folder) -> Stage:
-        """The step on this machine."""
+    def stage(self, folder: Folder, place: str) -> Stage:
+        """The step on this machine; its `place` among the steps, such as `5 of 14`, is printed before it."""
 
         def make(part: Path, log: BinaryIO) -> None:
-            print(self, flush=True)
+            print(f"{place}: {self}", flush=True)
             # The commands of this Python come first, even if no environment is active.
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             env = {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(self.threads))}

@@ -56,6 +56,7 @@ class Row:
         on, teacher, against: labels of the rows that it starts from, learns from, and is compared with.
         paper: the paper's figure for each column, as printed, or None.
         at: the values of its grid, by the grid's keys.
+        defined: its label before the values of its grid were filled in.
     """
 
     label: str
@@ -65,6 +66,7 @@ class Row:
     against: Optional[str] = None
     paper: Tuple[Optional[str], ...] = ()
     at: Mapping[str, str] = field(default_factory=dict)
+    defined: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
             raise LabError(f"{path}: {name}: a figure of the paper must be a number or null, not {figures!r:.80}")
         if len(figures) > columns:
             raise LabError(f"{path}: {name}: {len(figures)} figures of the paper for {columns} columns")
-        yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at)
+        yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at, label)
 
 
 def _figure(path: Path, spec: Any, columns: Sequence[Column], rows: Sequence[Row]) -> Mapping[str, str]:

@@ -100,8 +100,8 @@ def plot(results: Results) -> Optional[Plot]:
     axis = table.figure["x"]
     if "y" in table.figure:
         return _over_a_column(results, axis, table.figure["y"])
-    if "series" in table.figure:
-        return _grid(results, axis, table.figure["series"])
+    if "series" in table.figure or any(axis in row.at for row in table.rows):
+        return _grid(results, axis, table.figure.get("series"))
     panels: Dict[str, Dict[str, Any]] = {column.label: {} for column in table.columns}
     if axis == "rows":
         for row, of_row in cells.items():
@@ -229,15 +229,17 @@ def _quoted(labels: Iterable[str], joint: str) -> str:
     return joint.join(f"*{escaped(label)}*" for label in labels)
 
 
-def _grid(results: Results, axis: str, series: str) -> Plot:
-    """A line for each value of `series` over the values of `axis`."""
+def _grid(results: Results, axis: str, series: Optional[str]) -> Plot:
+    """A line for each value of `series`, or without it for each definition of rows, over the values of `axis`."""
     table = results.table
-    placed = [row for row in table.rows if row.label in results.cells and {axis, series} <= row.at.keys()]
+    keys = {axis, series} if series else {axis}
+    placed = [row for row in table.rows if row.label in results.cells and keys <= row.at.keys()]
     ticks = list(dict.fromkeys(row.at[axis] for row in placed))
     panels: Dict[str, Dict[str, List[Optional[float]]]] = {column.label: {} for column in table.columns}
     for row in placed:
         for panel, of_column in zip(panels.values(), results.cells[row.label]):
-            values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
+            line = f"{row.at[series]} {series}" if series else row.defined
+            values = panel.setdefault(line, [None] * len(ticks))
             values[ticks.index(row.at[axis])] = of_column.get("", Figures()).mean
     return charts.lines(panels, ticks, axis, table.title)
 

@@ -186,6 +186,16 @@ def test_the_json_contains_no_output_of_packages(command, monkeypatch, tmp_path)
     assert "welcome" in result.err
 
 
+def test_a_torchaudio_that_does_not_load_is_a_warning(monkeypatch, tmp_path):
+    assert diagnose("torchaudio", environment.audio, "").status == "ok"
+    (tmp_path / "torchaudio.py").write_text("raise OSError('Could not load this library')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torchaudio", raising=False)
+    monkeypatch.setattr(environment, "version_of", lambda name: "2.11.0")
+    found = diagnose("torchaudio", environment.audio, "")
+    assert (found.status, found.fix) == ("warn", "pip uninstall -y torchaudio") and "2.11.0" in found.detail
+
+
 def test_a_folder_named_fairseq_hides_the_installed_one(monkeypatch):
     monkeypatch.setitem(sys.modules, "fairseq", SimpleNamespace(__file__=None, __path__=["/somewhere/fairseq"]))
     with pytest.raises(Trouble, match="/somewhere/fairseq is not fairseq") as caught:

@@ -116,6 +116,7 @@ def test_a_folder_for_transformers_has_all_that_raw_text_needs(command, world, t
     names = {"config.json", "generation_config.json", "model.safetensors", "README.md"}
     names |= {"tokenizer_config.json", "vocabulary.json", "codes"}
     assert {file.name for file in out.iterdir()} == names
+    assert len({file.stat().st_mode for file in out.iterdir()}) == 1
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out)
     assert type(model).__module__ == "fairseq_capsule.huggingface.modeling"

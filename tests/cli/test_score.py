@@ -3,11 +3,13 @@
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 import sacrebleu
 
-from fairseq_capsule_lab.evaluation.scores import split_compounds
+from fairseq_capsule_lab.cli.score import _report
+from fairseq_capsule_lab.evaluation.scores import Score, ScoreDifference, split_compounds
 from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
 
 MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
@@ -173,7 +175,16 @@ class TestAgainst:
             assert (against["samples"], against["seed"]) == (200, 5)
         assert os.environ["SACREBLEU_SEED"] == "77"
         report = command("score", worse, long_reference, "--against", long_reference, "--samples", 50).out
-        assert re.search(rf"- 100\.00 of {long_reference} = -\d+\.\d\d, p = 0\.0196 \(paired bootstrap, 50", report)
+        names = rf"\d+\.\d\d of {worse.name} - 100\.00 of {long_reference.name}"
+        assert re.search(rf"{names} = -\d+\.\d\d, p ≤ 0\.02 \(paired bootstrap, 50 samples", report)
+
+    def test_runs_are_named_and_a_small_difference_has_enough_digits(self):
+        against = ScoreDifference(score=0.0031, difference=-0.0012, p=1 / 1001, samples=1000, seed=1)
+        score = Score("bleu", "BLEU", "words", 0.0019, "", "", against)
+        runs = [Path("runs", name, "evaluation/test/generate.out") for name in ("ours", "baseline")]
+        assert "0.0019 of ours - 0.0031 of baseline = -0.0012, p ≤ 0.001 " in _report(score, *runs, digits=2)
+        same = [Path(folder, "ours/evaluation/test/generate.out") for folder in ("runs", "older")]
+        assert f" of {same[0]} - 0.0031 of {same[1]} = " in _report(score, *same, digits=2)
 
     def test_p_depends_only_on_the_seed(self, score, long_reference, worse, tmp_path):
         lines = worse.read_text(encoding="utf-8").splitlines()

@@ -71,6 +71,12 @@ class TestRefusals:
         assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
         assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
 
+    @pytest.mark.parametrize("number", [1, 3])
+    def test_a_missing_sentence_names_the_flag_of_fairseq(self, refused, generated, reference, tmp_path, number):
+        part = tmp_path / "part.out"
+        part.write_text(re.sub(rf"(?m)^[STHDP]-{number}\t.*\n", "", generated.read_text(encoding="utf-8")))
+        assert "; generate it again with --required-batch-size-multiple 1, " in refused("score", part, reference)
+
     def test_empty_files_are_refused(self, refused, reference, tmp_path):
         empty = write(tmp_path / "empty", [])
         assert refused("score", empty, reference).startswith(f"{empty}: empty")

@@ -67,12 +67,15 @@ def dry_run(capfd, tmp_path, name, *arguments):
     return printed.out + printed.err
 
 
-def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path):
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path, monkeypatch, gpus):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
     printed = dry_run(capfd, tmp_path, "weng-table5", "--scale", "small", "--seeds", "2-3", "--rows", "Last")
     assert "common.seed=2 " in printed and "common.seed=3 " in printed and "common.seed=1 " not in printed
     for command in ("prepare-multi30k.sh", "train.sh", "average", "fairseq-capsule probe"):
         assert command in printed
-    assert "gpu=1" in printed and "runtime=" in printed and "mem_mb=8000" in printed
+    assert ("gpu=1" in printed) == ("--gpus 1" in printed) == bool(gpus)
+    assert "runtime=" in printed and "mem_mb=8000" in printed
     assert all(line.count(" # gpu=") == 1 for line in printed.splitlines())  # one line a step
 
 

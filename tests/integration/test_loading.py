@@ -74,11 +74,12 @@ def test_options_that_are_data_are_accepted(trained, tmp_path, part, options):
     assert checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint.pt"))["model"]
 
 
-def test_a_checkpoint_without_its_plugin_is_refused(data, trained, tmp_path):
+@pytest.mark.parametrize("task", [TASK, []], ids=["our task", "fairseq's task"])
+def test_a_checkpoint_without_its_plugin_is_refused(data, trained, tmp_path, task):
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"]["model"]["_name"] = "my_transformer"
     torch.save(state, tmp_path / "my.pt")
-    line = last_line(run("generate", data, *TASK, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
+    line = last_line(run("generate", data, *task, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
     assert "UserError: the architecture 'my_transformer' is unknown; " in line
     assert "or give the --user-dir of the plugin that defines it" in line
 

@@ -63,6 +63,8 @@ def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     assert {file.name for file in out.iterdir()} >= {"checkpoint_last.pt", "checkpoint3.pt", "train.log", "finished"}
     batch = "400 tokens × 1 × accumulation 2 = 800 tokens"
     assert f"effective batch: {batch}" in trained_run.output and batch in (out / "train.log").read_text()
+    # Before the first figures, which may take minutes.
+    assert f"log: {out}/train.log; " in trained_run.output and "  begin training epoch 1\n" in trained_run.output
     assert "epoch 003 | valid on 'valid' subset" in trained_run.output
     (start,) = starts(out)
     assert set(start) == {
@@ -317,7 +319,8 @@ def test_an_error_of_the_command_advises_no_second_start(place, data):
 def test_fairseq_refuses_settings_that_it_does_not_have(place, data, override):
     process = place.prepare(*SCRIPTED, override, data, "out")
     name = override.partition("=")[0].removeprefix("+")
-    assert place.refused(process, "train.sh: Could not ", f"'{name}'. (full log: ", "; correct the command")
+    hint = "Either remove + prefix" if override.startswith("+") else f"To append to your config use +{override} (full"
+    assert place.refused(process, "train.sh: Could not ", f"'{name}'. {hint}", "; correct the command")
     assert not list(place.out.glob("checkpoint*")) and not (place.out / "finished").exists()
 
 

@@ -94,6 +94,17 @@ def test_as_many_checkpoints_are_averaged_as_there_are(run, keep, taken, note):
     assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
 
 
+def test_a_training_that_ended_within_an_epoch_is_noted(run):
+    folder = Path(run["run"])
+    assert evaluated(run).notes == ()  # checkpoint_last.pt is a copy of the newest one
+    (folder / "checkpoint_last.pt").write_text("later")
+    (note,) = evaluated(run).notes
+    assert note.startswith(
+        "checkpoint_last.pt is newer than checkpoint3.pt, the newest of the checkpoints that are aver"
+    )
+    assert note.endswith("; --checkpoints checkpoint_last.pt translates with it")
+
+
 def test_an_impossible_number_of_checkpoints_is_refused(run):
     keep = {"keep_last_epochs": 10**30}
     RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))

@@ -174,7 +174,27 @@ def test_any_path_is_used_or_refused(arguments, tmp_path, place):
     ],
 )
 def test_wrong_overrides_are_refused(arguments, override, message):
-    assert message in planned(write(arguments), override)
+    """By name: the file is not at fault."""
+    refusal = planned(write(arguments), "common.seed=2", override)
+    assert refusal.startswith(f"{override}: ") and message in refusal
+
+
+@pytest.mark.parametrize(
+    "override, remedy",
+    [
+        ("+optimization.patience=2", "fairseq has no setting optimization.patience; give checkpoint.patience"),
+        ("++dataset.max_token=9", "correct its name"),
+        ("+optimisation.max_epoch=9", "give optimization.max_epoch"),
+    ],
+)
+def test_an_added_setting_that_fairseq_would_ignore_is_refused(arguments, override, remedy):
+    refusal = planned(write(arguments), override)
+    assert refusal.startswith(f"{override}: fairseq has no setting ") and refusal.endswith(remedy)
+
+
+@pytest.mark.parametrize("override", ["+task.eval_bleu=true", "+model.of_a_plugin=1", "+checkpoint.patience=2"])
+def test_an_added_setting_that_fairseq_reads_or_checks_is_accepted(arguments, override):
+    assert isinstance(planned(write(arguments), override), training_plan.TrainingPlan)
 
 
 def test_a_setting_of_fairseq_that_is_not_in_the_file_is_accepted(arguments):
@@ -232,7 +252,7 @@ def test_a_plugin_that_cannot_be_used_is_refused(arguments, tmp_path, forked_plu
     if text is not None:
         (folder / "__init__.py").write_text(text)
     outcome = planned(write(arguments), f"common.user_dir={folder}")
-    assert f"{arguments['config']}: common.user_dir {folder}: {message}" in outcome
+    assert f"common.user_dir={folder}: common.user_dir {folder}: {message}" in outcome
 
 
 def test_like_baseline_sets_the_options_of_the_task(arguments, tmp_path):

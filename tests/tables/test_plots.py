@@ -32,6 +32,17 @@ def test_rows_without_figures_or_without_a_place_are_not_drawn(tmp_path):
     assert [label.get_text() for label in axis.get_xticklabels()] == ["1", "3"]
 
 
+def test_one_key_of_a_grid_is_enough(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(TABLE.replace(", series: capsules", "").replace("capsules: [2], ", "").replace("{capsules} ", ""))
+    table = load_table(str(path))
+    cells = {row.label: ({"": Figures((30.0 + number,))},) for number, row in enumerate(table.to_run())}
+    [axis] = plot(Results(table, load_scale("small"), cells, ("BLEU",), (None,))).axes
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axis.get_lines()}
+    assert drawn.keys() == {"capsules, {iterations} iterations", "{iterations} iterations"}
+    assert drawn["capsules, {iterations} iterations"][:2] == [30.0, 31.0]
+
+
 BY_LENGTH = """
 title: T
 columns: {BLEU: {corpus: multi30k, measure: bleu}, by length: {corpus: multi30k, measure: bleu_by_length}}

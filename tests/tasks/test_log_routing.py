@@ -182,6 +182,20 @@ def test_logging_off_dispatches_nothing_and_on_changes_no_gradient():
     assert all(torch.equal(gradients[name], same[name]) for name in gradients if gradients[name] is not None)
 
 
+def test_nothing_is_printed_between_the_intervals():
+    """fairseq prints `None` for a mean that it has reset and that no later batch had."""
+    logged = {"routing_a_entropy_total": torch.tensor(3.0), "routing_a_entropy_count": torch.tensor(4)}
+    with metrics.aggregate("test") as meters:
+        log_means([logged], "routing_")
+        assert meters.get_smoothed_values()["routing_a_entropy"] == 0.75
+        metrics.reset_meters("test")
+        log_means([{}], "routing_")
+        metrics.log_scalar("loss", 1.0)
+        assert meters.get_smoothed_values() == {"loss": 1.0}
+        log_means([logged], "routing_")
+        assert meters.get_smoothed_values()["routing_a_entropy"] == 0.75
+
+
 def build_by_task(arch, options, **log):
     make_capsule_task(**log).build_model(Namespace(arch=arch, **small_options(arch, options)))
 
