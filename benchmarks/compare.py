@@ -14,7 +14,6 @@ of one batch, in training with the optimizer's: on a GPU those that ran, on a CP
 import argparse
 import statistics
 import time
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
@@ -80,7 +79,7 @@ class InForm:
 
     forms: Dict[str, Dict[str, Any]] = {}
 
-    def __init__(self, run, form: str):
+    def __init__(self, run, form: str, backend: str):
         self.run = run
         if form not in self.forms:
             functions = {
@@ -88,7 +87,8 @@ class InForm:
                 "horizontal_routing": in_float32(plain_routing.horizontal_routing),
             }
             if form == COMPILED:
-                functions = {name: torch.compile(f, fullgraph=True, dynamic=True) for name, f in functions.items()}
+                compiler = partial(torch.compile, fullgraph=True, dynamic=True, backend=backend)
+                functions = {name: compiler(f) for name, f in functions.items()}
             self.forms[form] = functions
         self.functions = self.forms[form]
 
@@ -114,7 +114,7 @@ def build_run(name: str, args, task, batches: List[dict], precision: str):
         run = Training(model, build_criterion(task, losses, bow_steps=system.bow_steps), batches, precision)
     else:
         run = Generation(model.to(PRECISIONS[precision]), task, batches, args.beam)
-    return model, run if system.form == PACKAGE else InForm(run, system.form)
+    return model, run if system.form == PACKAGE else InForm(run, system.form, args.backend)
 
 
 def one_batch(run):
@@ -130,11 +130,16 @@ def one_batch(run):
 
 
 def kernels(run, device: str) -> List[Any]:
-    """Return the kernels of a GPU in a run by name, the dearest first: `key`, `count`, `self_device_time_total` in µs."""
+    """Return the profiler's averages of the kernels that ran on a GPU, those that took most time first."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
         seconds(run, device)
-    found = [event for event in recorded.key_averages() if event.device_type == DeviceType.CUDA]
-    found = [event for event in found if not event.key.startswith(("Memcpy", "Memset", "ProfilerStep"))]
+    found = [
+        event
+        for event in recorded.key_averages()
+        if event.device_type == DeviceType.CUDA
+        and not event.is_user_annotation
+        and not event.key.startswith(("Memcpy", "Memset"))
+    ]
     return sorted(found, key=lambda event: -event.self_device_time_total)
 
 
@@ -204,9 +209,9 @@ def compare(args, task, batches: List[dict], precision: str) -> None:
 
 
 COLUMNS = [
-    *("mode", "system", "size", "precision", "words", "max_tokens", "rounds", "tokens_per_second", "ratio", "lstm_ratio"),
-    *("milliseconds", "peak_mib", "memory_ratio", "lstm_memory_ratio", "kernels", "parameters", "first_pass_seconds"),
-    *("error", "device", "torch", "fairseq", "python", "threads"),
+    *("mode", "system", "size", "precision", "words", "max_tokens", "rounds", "tokens_per_second", "milliseconds"),
+    *("ratio", "lstm_ratio", "peak_mib", "memory_ratio", "lstm_memory_ratio", "kernels", "parameters"),
+    *("first_pass_seconds", "error", "device", "torch", "fairseq", "python", "threads"),
 ]
 
 
@@ -225,6 +230,7 @@ def main():
     parser.add_argument("--lengths-of", choices=LOG_LENGTHS, default="wmt14", help="the corpus whose lengths are drawn")
     parser.add_argument("--length", type=int, default=0, help="words of every sentence instead")
     parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--backend", default="inductor", help="of torch.compile; aot_eager compiles no code")
     parser.add_argument("--rounds", type=int, default=10, help="at most; an even number")
     parser.add_argument("--seconds", type=float, default=60, help="start no round after them, for each precision")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="rows are appended to this CSV file")

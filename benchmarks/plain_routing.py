@@ -100,9 +100,11 @@ def dynamic_routing(votes: Tensor, iterations: int, *, padding_mask: Optional[Te
     """
     if padding_mask is not None:
         votes = votes.masked_fill(padding_mask[..., None, None], 0)
+    votes = votes.transpose(-3, -2).contiguous()  # [..., N, M, D]
     logits = votes.new_zeros(votes.shape[:-1])
     for iteration in range(iterations):
-        capsules = squash(torch.einsum("...mn,...mnd->...nd", logits.softmax(-1), votes))
+        coupling = logits.softmax(-2)
+        capsules = squash(coupling.unsqueeze(-2) @ votes)  # [..., N, 1, D]
         if iteration < iterations - 1:
-            logits = logits + torch.einsum("...mnd,...nd->...mn", votes, capsules)
-    return capsules
+            logits = logits + (votes @ capsules.mT).squeeze(-1)
+    return capsules.squeeze(-2)

@@ -22,7 +22,7 @@ from measure import alternate, environment, keep_memory, median_ratio, peak_memo
 from fairseq_capsule import routing
 
 ITERATIONS = 3
-DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"bf16": torch.bfloat16, "float32": torch.float32}
 # Calls in a timed run, so that waiting for a GPU does not count.
 REPEATS = {"cpu": 1, "cuda": 10}
 COLUMNS = [
@@ -31,7 +31,7 @@ COLUMNS = [
 ]
 
 
-def functions() -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]:
+def functions(backend: str) -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]:
     """Return the forms of each routing: functions of the inputs and the padding mask."""
 
     def forms(name: str, **options) -> Dict[str, Callable[..., torch.Tensor]]:
@@ -39,7 +39,7 @@ def functions() -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]:
         return {
             "package": partial(getattr(routing, name), iterations=ITERATIONS, **options),
             "plain": plain_form,
-            "compiled": torch.compile(plain_form, fullgraph=True, dynamic=True),
+            "compiled": torch.compile(plain_form, fullgraph=True, dynamic=True, backend=backend),
         }
 
     return {
@@ -82,10 +82,8 @@ def measure(name: str, forms: Dict[str, Callable[..., Any]], words: int, dtype: 
     rows: Dict[str, Dict[str, Any]] = {}
     runs = {}
     for form, function in forms.items():
-        row = rows[form] = {
-            "function": name, "words": words, "sentences": len(tensor), "dtype": dtype, "form": form,
-            **environment(args.device),
-        }
+        row = rows[form] = {"function": name, "words": words, "dtype": dtype, "form": form, **environment(args.device)}
+        row["sentences"] = len(tensor)
         try:
             row["first_pass_seconds"] = seconds(partial(forward_backward, function, tensor, mask, 1), args.device)
             row["peak_mib"] = peak_memory(partial(forward_backward, function, tensor, mask, 1), args.device) / 2**20
@@ -105,8 +103,8 @@ def measure(name: str, forms: Dict[str, Callable[..., Any]], words: int, dtype: 
             rows[form]["ratio"] = median_ratio(times[f"{form} both"], times["package both"])
             rows[form]["memory_ratio"] = rows[form]["peak_mib"] / rows["package"]["peak_mib"]
     for form, row in rows.items():
-        figures = row.get("error") or f"{row['both_ms']:8.3f} ms, {row['peak_mib']:7.0f} MiB, first {row['first_pass_seconds']:.1f} s"
-        print(f"{name:18} {words:4} words {dtype:8} {form:9} {figures}", flush=True)
+        figures = row.get("error") or f"{row['both_ms']:8.3f} ms  {row['peak_mib']:7.0f} MiB"
+        print(f"{name:18} {words:4} words  {dtype:8} {form:9} {figures}", flush=True)
     return list(rows.values())
 
 
@@ -118,14 +116,15 @@ def main():
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--capsules", type=int, default=6, help="output capsules of dynamic routing")
     parser.add_argument("--capsule-dim", type=int, default=512, help="size of a vote of dynamic routing")
+    parser.add_argument("--backend", default="inductor", help="of torch.compile; aot_eager compiles no code")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="rows are appended to this CSV file")
     args = parser.parse_args()
     if args.device == "cpu":
         keep_memory()
-    for name, forms in functions().items():
-        for dtype in args.dtypes:
+    for dtype in args.dtypes:
+        for name, forms in functions(args.backend).items():
             for words in args.lengths:
                 write_rows(args.out, measure(name, forms, words, dtype, args), COLUMNS)
 

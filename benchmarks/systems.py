@@ -92,15 +92,14 @@ def build_criterion(task: TranslationTask, options: Dict[str, object], **further
     return RoutingLossesCriterion(task, RoutingLossesConfig(**smoothed, **weights, **further))
 
 
-def draw_pairs(
-    task: TranslationTask, length: int, lengths_of: str = "multi30k"
-) -> Iterator[Dict[str, torch.Tensor]]:
+def draw_pairs(task: TranslationTask, length: int, lengths_of: str = "multi30k") -> Iterator[Dict[str, torch.Tensor]]:
     """Yield pairs of random words without end. With `length` 0 they have a corpus's lengths, otherwise this length."""
     words = len(task.source_dictionary) - task.source_dictionary.nspecial
     mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTHS[lengths_of]
     for identity in itertools.count():
         common = torch.randn(1)
-        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().int().clamp(3, max(length, LONGEST))
+        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().int()
+        lengths = lengths.clamp(3, max(length, LONGEST))
         source, target = (task.source_dictionary.nspecial + torch.randint(words, (n,)) for n in lengths.tolist())
         yield {"id": identity, "source": source, "target": target}
 
