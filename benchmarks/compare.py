@@ -12,7 +12,9 @@ of one batch, in training with the optimizer's: on a GPU those that ran, on a CP
 """
 
 import argparse
+import signal
 import statistics
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -159,53 +161,67 @@ def kernel_rows(system: str, precision: str, found: List[Any]) -> List[Dict[str,
 
 
 def compare(args, task, batches: List[dict], precision: str) -> None:
-    """Measure all systems in one precision, and write their rows."""
+    """Measure all systems in one precision. Their rows are also written if the program is stopped meanwhile."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     start = time.monotonic()
     rows: Dict[str, Dict[str, Any]] = {}
-    runs = {}
-    profiles = []
-    for name in args.systems:
-        row = rows[name] = {"mode": args.mode, "system": name, "precision": precision}
-        try:
-            model, run = build_run(name, args, task, batches, precision)
-            row["first_pass_seconds"] = seconds(run, args.device)
-            row["peak_mib"] = peak_memory(run, args.device) / 2**20
-            row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
-            if args.device == "cuda":
-                found = kernels(one_batch(run), args.device)
-                row["kernels"] = sum(event.count for event in found)
-                profiles += kernel_rows(name, precision, found)
-            elif not isinstance(run, InForm):
-                row["kernels"] = sum(count(one_batch(run)).values())
-            runs[name] = run
-        except Exception as error:  # the others are still measured; `error` is in the result
-            model = run = None
-            row["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        text = row.get("error") or f"{row['peak_mib']:.0f} MiB, {row.get('kernels', 0)} kernels"
-        print(f"{time.monotonic() - start:5.0f} s  {args.mode} {precision} {name}: {text}", flush=True)
-        torch.cuda.empty_cache()
-    times: Dict[str, List[float]] = {name: [] for name in runs}
-    rounds = 0
-    while runs and rounds < args.rounds and (not rounds or time.monotonic() - start < args.seconds):
-        for name, found in alternate(runs, 2, args.device, warmup=0).items():
-            times[name] += found
-        rounds += 2
+    runs: Dict[str, Any] = {}
+    profiles: List[Dict[str, Any]] = []
+    times: Dict[str, List[float]] = {}
+    try:
+        for name in args.systems:
+            row = rows[name] = {"mode": args.mode, "system": name, "precision": precision}
+            try:
+                runs[name] = prepare(name, args, task, batches, precision, row, profiles)
+            except Exception as error:  # the others are still measured; `error` is in the result
+                row["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            text = row.get("error") or f"{row['peak_mib']:.0f} MiB, {row.get('kernels', 0)} kernels"
+            print(f"{time.monotonic() - start:5.0f} s  {args.mode} {precision} {name}: {text}", flush=True)
+            torch.cuda.empty_cache()
+        times = {name: [] for name in runs}
+        for index in range(0, args.rounds, 2):
+            if index and time.monotonic() - start > args.seconds:
+                break
+            for name, found in alternate(runs, 2, args.device, warmup=0).items():
+                times[name] += found
+    finally:
+        add_speeds(rows, times, args, batches)
+        write_rows(args.out, [{**row, **environment(args.device)} for row in rows.values()], COLUMNS)
+        if args.profile:
+            write_rows(args.profile, profiles, KERNEL_COLUMNS)
+
+
+def prepare(name: str, args, task, batches: List[dict], precision: str, row: Dict[str, Any], profiles: list):
+    """Build a system and run it: the first pass, its memory, its kernels. Return the function that is timed."""
+    model, run = build_run(name, args, task, batches, precision)
+    row["first_pass_seconds"] = seconds(run, args.device)
+    row["peak_mib"] = peak_memory(run, args.device) / 2**20
+    row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    if args.device == "cuda":
+        found = kernels(one_batch(run), args.device)
+        row["kernels"] = sum(event.count for event in found)
+        profiles += kernel_rows(name, precision, found)
+    elif not isinstance(run, InForm):
+        row["kernels"] = sum(count(one_batch(run)).values())
+    return run
+
+
+def add_speeds(rows: Dict[str, Dict[str, Any]], times: Dict[str, List[float]], args, batches: List[dict]) -> None:
+    """Add the speeds and ratios to the rows, and print them."""
     tokens = sum(batch["ntokens"] for batch in batches)
     for name, row in rows.items():
-        row.update(size=args.size, words=args.length or args.lengths_of, max_tokens=args.max_tokens, rounds=rounds)
-        if name in runs:
-            median = statistics.median(times[name])
-            row.update(tokens_per_second=tokens / median, milliseconds=1000 * median / len(batches))
-            for baseline, prefix in (("transformer", ""), ("lstm", "lstm_")):
-                if baseline in runs:
-                    row[f"{prefix}ratio"] = median_ratio(times[baseline], times[name])
-                    row[f"{prefix}memory_ratio"] = row["peak_mib"] / rows[baseline]["peak_mib"]
-            ratios = "  ".join(f"{key} {row[key]:.3f}" for key in ("ratio", "lstm_ratio") if key in row)
-            print(f"{args.mode} {precision} {name:28} {row['tokens_per_second']:9.0f} tokens/s  {ratios}", flush=True)
-    write_rows(args.out, [{**row, **environment(args.device)} for row in rows.values()], COLUMNS)
-    if args.profile:
-        write_rows(args.profile, profiles, ["system", "precision", "kernel", "calls", "milliseconds", "share"])
+        found = times.get(name, [])
+        row.update(size=args.size, words=args.length or args.lengths_of, max_tokens=args.max_tokens, rounds=len(found))
+        if not found:
+            continue
+        median = statistics.median(found)
+        row.update(tokens_per_second=tokens / median, milliseconds=1000 * median / len(batches))
+        for baseline, prefix in (("transformer", ""), ("lstm", "lstm_")):
+            if times.get(baseline):
+                row[f"{prefix}ratio"] = median_ratio(times[baseline], found)
+                row[f"{prefix}memory_ratio"] = row["peak_mib"] / rows[baseline]["peak_mib"]
+        ratios = "  ".join(f"{key} {row[key]:.3f}" for key in ("ratio", "lstm_ratio") if key in row)
+        print(f"{args.mode} {row['precision']} {name:28} {tokens / median:9.0f} tokens/s  {ratios}", flush=True)
 
 
 COLUMNS = [
@@ -213,6 +229,13 @@ COLUMNS = [
     *("ratio", "lstm_ratio", "peak_mib", "memory_ratio", "lstm_memory_ratio", "kernels", "parameters"),
     *("first_pass_seconds", "error", "device", "torch", "fairseq", "python", "threads"),
 ]
+
+
+KERNEL_COLUMNS = ["system", "precision", "kernel", "calls", "milliseconds", "share"]
+
+
+def stop(*_: object) -> None:
+    sys.exit("compare.py was stopped")
 
 
 def main():
@@ -236,6 +259,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="rows are appended to this CSV file")
     parser.add_argument("--profile", type=Path, metavar="FILE", help="append each system's dearest kernels (cuda)")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
     if args.device == "cpu":
         keep_memory()
     with seeded(1):

@@ -10,11 +10,11 @@
 # A part that fails does not stop the next one. Without names these parts run, in this order, each within its seconds:
 #   training 100    systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
 #   routing 70      hand-written gradients, plain autograd and torch.compile of the routing functions: routing.csv
-#   precisions 70   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
+#   precisions 60   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
 #   tests 50        the tests that need a GPU, if pytest is there
 #   generation 50   beam 5, in batches and one sentence at a time, fp16: generation.csv
 #   updates 80      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
-#   compile 50      training with torch.compile of the routing functions: training.csv
+#   compile 70      training with torch.compile of the routing functions: training.csv
 # These run only if they are named:
 #   long 300        attention of 128 to 2,048 words: log.txt
 #   decoding 300    a decoding step after 32 to 512 words: log.txt
@@ -53,9 +53,9 @@ fi
 
 shared=(--device "$device")
 if [ -n "$tiny" ]; then
-    compare=("${shared[@]}" --size tiny --vocabulary 500 --max-tokens 256 --batches 2 --rounds 2)
+    compare=("${shared[@]}" --size tiny --vocabulary 500 --batches 1 --rounds 2)
     routing=("${shared[@]}" --tokens 300 --lengths 9 --heads 2 --capsule-dim 8 --rounds 1 --backend aot_eager)
-    half=bf16 precisions=(float32) batch=256 long=9 compiler=aot_eager pairs=300 updates=8 ways=(float32 two-processes)
+    half=bf16 precisions=(float32) batch=160 long=9 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
 else
     compare=("${shared[@]}")
     routing=("${shared[@]}")
@@ -84,7 +84,7 @@ precisions() {
 }
 tests() {
     python3 -c 'import pytest, hypothesis' || { echo "pytest or hypothesis is missing: tests skipped"; return; }
-    (cd "$root" && run -m pytest -q -p no:cacheprovider -m gpu tests/models/test_on_gpu.py)
+    (cd "$root" && run -m pytest -vv -p no:cacheprovider -m gpu tests/models/test_on_gpu.py)
 }
 generation() {
     local systems=(--systems transformer capsule-transformer gdr gret selective query-key-norm capsnmt)
@@ -98,7 +98,7 @@ updates() {
 }
 compile() {
     compare --systems transformer capsule-transformer capsule-transformer-plain capsule-transformer-compiled --backend "$compiler" \
-        --precision bf16 --max-tokens "$batch" --seconds 35 --out "$out/training.csv"
+        --precision bf16 --max-tokens "$batch" --seconds 50 --out "$out/training.csv"
 }
 long() { run "$here/routing.py" "${shared[@]}" --no-loops --batch 4 --json; }
 decoding() { run "$here/decoding.py" "${shared[@]}" --vocabulary 32000 --json; }

@@ -136,6 +136,11 @@ def row_of(way: str, logs: Dict[str, Dict[int, float]], args) -> Dict[str, objec
     return row
 
 
+def print_rows(rows: List[Dict[str, object]]) -> None:
+    for row in rows:
+        print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the binarised corpus of scripts/prepare-toy.sh")
@@ -153,11 +158,11 @@ def main():
         writer.writerow(["update", *logs])
         for update in range(1, args.updates + 1):
             writer.writerow([update, *(losses.get(update, "") for losses in logs.values())])
+    print_rows([row_of(way, logs, args) for way in args.ways])
     resume_all(args)
-    for way in args.ways:
-        row = row_of(way, logs, args)
-        write_rows(args.out, [row], COLUMNS)
-        print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    rows = [row_of(way, logs, args) for way in args.ways]
+    write_rows(args.out, rows, COLUMNS)
+    print_rows(rows)
 
 
 if __name__ == "__main__":

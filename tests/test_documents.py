@@ -171,12 +171,12 @@ def test_most_commands_are_known():
         "fairseq-capsule",
         *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "validate", "hydra-train")),
     }
-    programs = {words[0] for _, words in COMMANDS if not words[0].startswith("scripts/")}
+    programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "benchmarks/"))}
     assert known <= programs
     assert programs - known <= {"pip", "git", "cd", "make", "python", "echo", "curl", ".", ".venv/bin/pre-commit"}
 
 
-@of("scripts/.*")
+@of("(scripts|benchmarks)/.*")
 def test_a_script_has_its_options(name, words):
     for option in options(words):
         assert re.search(rf"{re.escape(option)}\b", help_of(words[0])), f"{name}: {words[0]} {option}"
