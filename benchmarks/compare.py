@@ -12,6 +12,7 @@ of one batch, in training with the optimizer's: on a GPU those that ran, on a CP
 """
 
 import argparse
+import copy
 import signal
 import statistics
 import sys
@@ -79,23 +80,18 @@ SYSTEMS = {
 class InForm:
     """A run in which the capsule-Transformer's routing functions have another form. They are compiled once."""
 
-    forms: Dict[str, Dict[str, Any]] = {}
+    functions: Dict[str, Dict[str, Any]] = {}
 
     def __init__(self, run, form: str, backend: str):
         self.run = run
-        if form not in self.forms:
-            functions = {
-                "vertical_routing": in_float32(plain_routing.vertical_routing),
-                "horizontal_routing": in_float32(plain_routing.horizontal_routing),
-            }
-            if form == COMPILED:
-                compiler = partial(torch.compile, fullgraph=True, dynamic=True, backend=backend)
-                functions = {name: compiler(f) for name, f in functions.items()}
-            self.forms[form] = functions
-        self.functions = self.forms[form]
+        self.form = form
+        if form not in self.functions:
+            change = partial(plain_routing.compiled, backend=backend) if form == COMPILED else in_float32
+            names = ("vertical_routing", "horizontal_routing")
+            self.functions[form] = {name: change(getattr(plain_routing, name)) for name in names}
 
     def __call__(self):
-        with mock.patch.multiple(attention_routing, **self.functions):
+        with mock.patch.multiple(attention_routing, **self.functions[self.form]):
             self.run()
 
 
@@ -120,15 +116,16 @@ def build_run(name: str, args, task, batches: List[dict], precision: str):
 
 
 def one_batch(run):
-    """Return a function that runs the middle batch alone."""
-    inner = run.run if isinstance(run, InForm) else run
-    middle = slice(len(inner.batches) // 2, len(inner.batches) // 2 + 1)
-
-    def call():
-        with mock.patch.object(inner, "batches", inner.batches[middle]):
-            run()
-
-    return call
+    """Return a run of the middle batch alone, with the same model."""
+    alone = copy.copy(run)
+    if isinstance(run, InForm):
+        alone.run = one_batch(run.run)
+        return alone
+    middle = slice(len(run.batches) // 2, len(run.batches) // 2 + 1)
+    alone.batches = run.batches[middle]
+    if isinstance(run, Generation):
+        alone.generators = run.generators[middle]
+    return alone
 
 
 def kernels(run, device: str) -> List[Any]:

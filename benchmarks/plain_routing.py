@@ -1,10 +1,10 @@
 """The routings as plain PyTorch: autograd computes the gradients, and `torch.compile` sees one graph.
 
 The signatures are those of `fairseq_capsule.routing`. `routing_forms.py` and `compare.py` measure these forms against
-the hand-written gradients of the package. Wrap a function in `in_float32` for half precision.
+the hand-written gradients of the package. Half precision needs `in_float32` or `compiled`.
 """
 
-from typing import Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -108,3 +108,19 @@ def dynamic_routing(votes: Tensor, iterations: int, *, padding_mask: Optional[Te
         if iteration < iterations - 1:
             logits = logits + (votes @ capsules.mT).squeeze(-1)
     return capsules.squeeze(-2)
+
+
+def compiled(function: Callable[..., Any], backend: str = "inductor") -> Callable[..., Any]:
+    """Compile a routing to one graph for all lengths. The conversion of half precision is a part of it.
+
+    The first argument is converted to float32, and the results back. Autocast must be off: torch 2.11 cannot trace
+    `in_float32`, which turns it off.
+    """
+
+    def routed(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        result = function(tensor.to(torch.promote_types(tensor.dtype, torch.float32)), *args, **kwargs)
+        if isinstance(result, tuple):
+            return tuple(part.to(tensor.dtype) for part in result)
+        return result.to(tensor.dtype)
+
+    return torch.compile(routed, fullgraph=True, dynamic=True, backend=backend)

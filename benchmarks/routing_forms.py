@@ -35,11 +35,11 @@ def functions(backend: str) -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]
     """Return the forms of each routing: functions of the inputs and the padding mask."""
 
     def forms(name: str, **options) -> Dict[str, Callable[..., torch.Tensor]]:
-        plain_form = routing.in_float32(partial(getattr(plain, name), iterations=ITERATIONS, **options))
+        plain_form = partial(getattr(plain, name), iterations=ITERATIONS, **options)
         return {
             "package": partial(getattr(routing, name), iterations=ITERATIONS, **options),
-            "plain": plain_form,
-            "compiled": torch.compile(plain_form, fullgraph=True, dynamic=True, backend=backend),
+            "plain": routing.in_float32(plain_form),
+            "compiled": plain.compiled(plain_form, backend),
         }
 
     return {
