@@ -221,14 +221,10 @@ def add_speeds(rows: Dict[str, Dict[str, Any]], times: Dict[str, List[float]], a
         print(f"{args.mode} {row['precision']} {name:28} {tokens / median:9.0f} tokens/s  {ratios}", flush=True)
 
 
-COLUMNS = [
-    *("mode", "system", "size", "precision", "words", "max_tokens", "rounds", "tokens_per_second", "milliseconds"),
-    *("ratio", "lstm_ratio", "peak_mib", "memory_ratio", "lstm_memory_ratio", "kernels", "parameters"),
-    *("first_pass_seconds", "error", "device", "torch", "fairseq", "python", "threads"),
-]
-
-
-KERNEL_COLUMNS = ["system", "precision", "kernel", "calls", "milliseconds", "share"]
+COLUMNS = """mode system size precision words max_tokens rounds tokens_per_second milliseconds ratio lstm_ratio
+    peak_mib memory_ratio lstm_memory_ratio kernels parameters first_pass_seconds error
+    device torch fairseq python threads""".split()
+KERNEL_COLUMNS = "system precision kernel calls milliseconds share".split()
 
 
 def stop(*_: object) -> None:

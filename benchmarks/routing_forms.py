@@ -25,10 +25,8 @@ ITERATIONS = 3
 DTYPES = {"bf16": torch.bfloat16, "float32": torch.float32}
 # Calls in a timed run, so that waiting for a GPU does not count.
 REPEATS = {"cpu": 1, "cuda": 10}
-COLUMNS = [
-    *("function", "words", "sentences", "dtype", "form", "forward_ms", "both_ms", "ratio", "peak_mib", "memory_ratio"),
-    *("first_pass_seconds", "error", "device", "torch", "fairseq", "python", "threads"),
-]
+COLUMNS = """function words sentences dtype form forward_ms both_ms ratio peak_mib memory_ratio first_pass_seconds error
+    device torch fairseq python threads""".split()
 
 
 def functions(backend: str) -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]:

@@ -182,12 +182,28 @@ class Training:
 
 def half_precision_optimizer(parameters: List[torch.nn.Parameter], precision: str) -> FP16Optimizer:
     """Build Adam as fairseq's trainer does for `--fp16` or `--bf16`, with the defaults of their options."""
-    adam = {"_name": "adam", "lr": [1e-4], "adam_betas": "(0.9, 0.98)", "adam_eps": 1e-8, "weight_decay": 0.0}
-    common = {"bf16": precision == "bf16", "fp16_init_scale": 128, "fp16_scale_window": None, "model_parallel_size": 1}
-    scaling = {"fp16_scale_tolerance": 0.0, "threshold_loss_scale": None, "min_loss_scale": 1e-4, "tpu": False}
-    further = {"optimization": {"update_freq": [1]}, "distributed_training": {"distributed_world_size": 1}}
-    cfg = OmegaConf.create({"optimizer": adam, "common": {**common, **scaling}, **further})
-    return FP16Optimizer.build_optimizer(cfg, parameters)
+    cfg = {
+        "optimizer": {
+            "_name": "adam",
+            "lr": [1e-4],
+            "adam_betas": "(0.9, 0.98)",
+            "adam_eps": 1e-8,
+            "weight_decay": 0.0,
+        },
+        "common": {
+            "tpu": False,
+            "bf16": precision == "bf16",
+            "fp16_init_scale": 128,
+            "fp16_scale_window": None,
+            "fp16_scale_tolerance": 0.0,
+            "threshold_loss_scale": None,
+            "min_loss_scale": 1e-4,
+            "model_parallel_size": 1,
+        },
+        "optimization": {"update_freq": [1]},
+        "distributed_training": {"distributed_world_size": 1},
+    }
+    return FP16Optimizer.build_optimizer(OmegaConf.create(cfg), parameters)
 
 
 class Generation:

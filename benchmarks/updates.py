@@ -6,7 +6,8 @@ All trainings run at the same time, from the same seed, with the model of config
 losses. Each one saves its state halfway. A second process resumes it from there. `updates.csv` says of each training
 whether its losses are finite, how they differ from float32's, the loss scale, and how the losses and parameters of the
 resumed training differ from those of the first one. `float32-again` is the same training twice: its difference comes
-from the GPU alone. `losses.csv` has the loss of each update. The two processes share the GPU; they talk through gloo.
+from the GPU alone. `losses.csv` has the loss of each update. The two processes share the GPU and use gloo. Each has its
+own batches of half the size, so their losses are not float32's.
 """
 
 import argparse
@@ -22,19 +23,18 @@ from typing import Dict, List
 from measure import write_rows
 
 REPOSITORY = Path(__file__).parent.parent
-WAYS = {
+TWO = "two-processes"
+WAYS: Dict[str, List[str]] = {
     "float32": [],
     "float32-again": [],
     "fp16": ["common.fp16=true"],
     "bf16": ["common.bf16=true"],
     "amp": ["common.amp=true"],
-    "two-processes": [],
+    TWO: [],
 }
-COLUMNS = [
-    *("way", "updates", "finite", "first_loss", "last_loss", "largest_difference_from_float32"),
-    *("first_loss_scale", "lowest_loss_scale", "last_loss_scale", "resumed_loss_difference"),
-    *("resumed_parameter_difference", "error"),
-]
+COLUMNS = """way updates finite first_loss last_loss largest_difference_from_float32
+    first_loss_scale lowest_loss_scale last_loss_scale
+    resumed_loss_difference resumed_parameter_difference error""".split()
 
 
 def free_port() -> int:
@@ -44,37 +44,48 @@ def free_port() -> int:
 
 
 def start(way: str, folder: Path, args, *further: str) -> List[subprocess.Popen]:
-    """Start a training, one process or two. Its log is `folder/log`, that of the second process `folder/log1`."""
+    """Start a training, one process or two. Its log is `folder/log0`, that of the second process `folder/log1`."""
     folder.mkdir(parents=True)
-    tokens = 512 if way == "two-processes" else 1024
     command = [
-        *("fairseq-hydra-train", "--config-dir", str(REPOSITORY / "configs/toy"), "--config-name", "combined"),
-        *(f"common.user_dir={REPOSITORY / 'fairseq_capsule'}", f"task.data={args.data.resolve()}"),
-        *(f"checkpoint.save_dir={folder}", f"checkpoint.save_interval_updates={args.updates // 2}"),
-        *("checkpoint.no_epoch_checkpoints=true", "dataset.disable_validation=true"),
-        *("common.log_format=json", "common.log_interval=1", f"dataset.max_tokens={tokens}"),
-        *(f"optimization.max_update={args.updates}", "lr_scheduler.warmup_updates=100"),
+        "fairseq-hydra-train",
+        f"--config-dir={REPOSITORY / 'configs/toy'}",
+        "--config-name=combined",
+        f"common.user_dir={REPOSITORY / 'fairseq_capsule'}",
+        "common.log_format=json",
+        "common.log_interval=1",
+        f"task.data={args.data.resolve()}",
+        f"dataset.max_tokens={512 if way == TWO else 1024}",
+        "dataset.disable_validation=true",
+        "lr_scheduler.warmup_updates=100",
+        f"optimization.max_update={args.updates}",
+        f"checkpoint.save_dir={folder}",
+        f"checkpoint.save_interval_updates={args.updates // 2}",
+        "checkpoint.no_epoch_checkpoints=true",
         *WAYS[way],
-        *(["common.cpu=true"] if args.device == "cpu" else []),
         *further,
     ]
-    ranks: List[List[str]] = [[]]
-    if way == "two-processes":
-        group = [
-            *("distributed_world_size=2", "distributed_no_spawn=true", "distributed_backend=gloo", "device_id=0"),
-            *("ddp_backend=legacy_ddp", f"distributed_init_method='tcp://127.0.0.1:{free_port()}'"),
+    if args.device == "cpu":
+        command.append("common.cpu=true")
+    if way == TWO:
+        command += [
+            "distributed_training.distributed_world_size=2",
+            "distributed_training.distributed_no_spawn=true",
+            "distributed_training.distributed_backend=gloo",
+            f"distributed_training.distributed_init_method='tcp://127.0.0.1:{free_port()}'",
+            "distributed_training.ddp_backend=legacy_ddp",
+            "distributed_training.device_id=0",
         ]
-        ranks = [[f"distributed_training.{part}" for part in (*group, f"distributed_rank={rank}")] for rank in (0, 1)]
     processes = []
-    for rank, options in enumerate(ranks):
-        with (folder / f"log{rank or ''}").open("w") as log:
-            processes.append(subprocess.Popen([*command, *options], stdout=log, stderr=subprocess.STDOUT))
+    for rank in range(2 if way == TWO else 1):
+        of_rank = [f"distributed_training.distributed_rank={rank}"] if way == TWO else []
+        with (folder / f"log{rank}").open("w") as log:
+            processes.append(subprocess.Popen([*command, *of_rank], stdout=log, stderr=subprocess.STDOUT))
     return processes
 
 
 def log_of(folder: Path) -> List[Dict[str, str]]:
     """Return what fairseq logged of each update."""
-    text = (folder / "log").read_text(encoding="utf-8")
+    text = (folder / "log0").read_text(encoding="utf-8")
     return [json.loads(line) for line in re.findall(r"\[train_inner\]\[INFO\] - (\{.*\})", text)]
 
 
@@ -120,7 +131,7 @@ def row_of(way: str, logs: Dict[str, Dict[int, float]], args) -> Dict[str, objec
     losses = logs[way]
     row: Dict[str, object] = {"way": way, "updates": len(losses)}
     if len(losses) < args.updates:
-        row["error"] = (folder / "log").read_text(encoding="utf-8").strip().splitlines()[-1][-200:]
+        row["error"] = (folder / "log0").read_text(encoding="utf-8").strip().splitlines()[-1][-200:]
     if not losses:
         return row
     finite = all(math.isfinite(loss) for loss in losses.values())
