@@ -25,7 +25,8 @@ from unittest import mock
 import plain_routing
 import torch
 from kernels import count
-from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded, write_rows
+from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
+from rows import write_rows
 from systems import (
     LOG_LENGTHS,
     PRECISIONS,

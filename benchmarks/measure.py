@@ -2,13 +2,11 @@
 
 import argparse
 import contextlib
-import csv
 import os
 import platform
 import statistics
 import sys
 import time
-from pathlib import Path
 from typing import Callable, Dict, List
 
 import fairseq
@@ -91,17 +89,6 @@ def peak_memory(run: Run, device: str) -> int:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
-
-
-def write_rows(path: Path, rows: List[Dict[str, object]], columns: List[str]) -> None:
-    """Append rows to a CSV file; a new file gets a header. A column that a row does not have is empty."""
-    new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        if new:
-            writer.writeheader()
-        for row in rows:
-            writer.writerow({key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()})
 
 
 def environment(device: str) -> Dict[str, object]:

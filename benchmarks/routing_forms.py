@@ -17,7 +17,8 @@ from typing import Any, Callable, Dict, List
 
 import plain_routing as plain
 import torch
-from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded, write_rows
+from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
+from rows import write_rows
 
 from fairseq_capsule import routing
 

@@ -20,7 +20,7 @@ import subprocess
 from pathlib import Path
 from typing import Dict, List
 
-from measure import write_rows
+from rows import write_rows
 
 REPOSITORY = Path(__file__).parent.parent
 TWO = "two-processes"
