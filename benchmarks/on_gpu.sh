@@ -9,12 +9,12 @@
 #
 # A part that fails does not stop the next one. Without names these parts run, in this order, each within its seconds:
 #   training 100    systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
-#   routing 70      hand-written gradients, plain autograd and torch.compile of the routing functions: routing.csv
-#   precisions 60   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
-#   tests 50        the tests that need a GPU, if pytest is there
-#   generation 50   beam 5, in batches and one sentence at a time, fp16: generation.csv
-#   updates 80      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
-#   compile 70      training with torch.compile of the routing functions: training.csv
+#   routing 60      hand-written gradients, plain autograd and torch.compile of the routing functions: routing.csv
+#   precisions 80   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
+#   tests 40        the tests that need a GPU, if pytest is there
+#   generation 80   beam 5, in batches and one sentence at a time, fp16: generation.csv
+#   updates 70      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
+#   compile 50      training with torch.compile of the routing functions: training.csv
 # These run only if they are named:
 #   long 300        attention of 128 to 2,048 words: log.txt
 #   decoding 300    a decoding step after 32 to 512 words: log.txt
@@ -59,10 +59,9 @@ if [ -n "$tiny" ]; then
 else
     compare=("${shared[@]}")
     routing=("${shared[@]}")
-    half=fp16 precisions=(fp16 float32 tf32) batch=32768 long=100 compiler=inductor pairs=3000 updates=200
+    half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 compiler=inductor pairs=3000 updates=200
     ways=(float32 float32-again fp16 bf16 amp two-processes)
 fi
-three=(--systems transformer capsule-transformer gdr-losses)
 
 run() { # stops the program at the end of the part
     echo "+ ${*//"$root/"/}"
@@ -78,18 +77,19 @@ training() {
 }
 routing() { run "$here/routing_forms.py" "${routing[@]}" --out "$out/routing.csv"; }
 precisions() {
-    compare "${three[@]}" --precision "${precisions[@]}" --max-tokens "$batch" --rounds 4 --seconds 12 --out "$out/training.csv"
-    compare "${three[@]}" --precision bf16 --max-tokens $((batch / 8)) --rounds 4 --seconds 10 --out "$out/training.csv"
-    compare "${three[@]}" --precision bf16 --max-tokens "$batch" --length "$long" --rounds 4 --seconds 10 --out "$out/training.csv"
+    local three=(--systems transformer capsule-transformer gdr-losses --rounds 4 --seconds 8 --out "$out/training.csv")
+    compare "${three[@]}" --precision bf16 --max-tokens $((batch / 8))
+    compare "${three[@]}" --precision bf16 --max-tokens "$batch" --length "$long"
+    compare "${three[@]}" --precision "${precisions[@]}" --max-tokens "$batch" --batches 2
 }
 tests() {
     python3 -c 'import pytest, hypothesis' || { echo "pytest or hypothesis is missing: tests skipped"; return; }
     (cd "$root" && run -m pytest -vv -p no:cacheprovider -m gpu tests/models/test_on_gpu.py)
 }
 generation() {
-    local systems=(--systems transformer capsule-transformer gdr gret selective query-key-norm capsnmt)
-    compare "${systems[@]}" --mode generate --precision "$half" --seconds 20 --out "$out/generation.csv"
-    compare "${systems[@]}" --mode sentences --precision "$half" --seconds 15 --out "$out/generation.csv"
+    local five=(--systems transformer capsule-transformer gdr gret capsnmt --precision "$half" --out "$out/generation.csv")
+    compare "${five[@]}" --mode generate --batches 2 --seconds 30
+    compare "${five[@]}" --mode sentences --batches 2 --seconds 20
 }
 updates() {
     run -m fairseq_capsule_lab.cli prepare toy "$work/toy" --train "$pairs" >"$work/prepared" 2>&1 || { cat "$work/prepared"; return 1; }
@@ -98,7 +98,7 @@ updates() {
 }
 compile() {
     compare --systems transformer capsule-transformer capsule-transformer-plain capsule-transformer-compiled --backend "$compiler" \
-        --precision bf16 --max-tokens "$batch" --seconds 50 --out "$out/training.csv"
+        --precision bf16 --max-tokens "$batch" --seconds 35 --out "$out/training.csv"
 }
 long() { run "$here/routing.py" "${shared[@]}" --no-loops --batch 4 --json; }
 decoding() { run "$here/decoding.py" "${shared[@]}" --vocabulary 32000 --json; }
