@@ -13,4 +13,4 @@ def write_rows(path: Path, rows: List[Dict[str, object]], columns: List[str]) ->
         if new:
             writer.writeheader()
         for row in rows:
-            writer.writerow({key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()})
+            writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
