@@ -57,7 +57,7 @@ lint-types: install-lint
 	.venv/bin/mypy
 
 lint-shell: install-lint
-	.venv/bin/shellcheck scripts/*.sh .ci/run
+	.venv/bin/shellcheck scripts/*.sh benchmarks/*.sh .ci/run
 
 lint-prose: install-lint
 	.venv/bin/codespell

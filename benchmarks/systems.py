@@ -13,16 +13,19 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.optim import FP16Optimizer
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
 
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.mechanisms.base import options_off
 
-# Mean and standard deviation of the logarithm of the number of subwords in Multi30k's training sentences, with 10,000
-# joint merges and the end of sentence.
-LOG_LENGTH = (2.68, 0.31)
+# Mean and standard deviation of the logarithm of a sentence's number of subwords. Multi30k: measured in its training
+# sentences, with 10,000 joint merges and the end of sentence. wmt14: chosen, for a mean of 27 words.
+LOG_LENGTHS = {"multi30k": (2.68, 0.31), "wmt14": (3.15, 0.55)}
+LONGEST = 100
 
 
 def build_task(vocabulary: int) -> TranslationTask:
@@ -89,13 +92,14 @@ def build_criterion(task: TranslationTask, options: Dict[str, object], **further
     return RoutingLossesCriterion(task, RoutingLossesConfig(**smoothed, **weights, **further))
 
 
-def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:
-    """Yield pairs of random words without end. With `length` 0 they have Multi30k's lengths, otherwise this length."""
+def draw_pairs(task: TranslationTask, length: int, lengths_of: str = "multi30k") -> Iterator[Dict[str, torch.Tensor]]:
+    """Yield pairs of random words without end. With `length` 0 they have a corpus's lengths, otherwise this length."""
     words = len(task.source_dictionary) - task.source_dictionary.nspecial
-    mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTH
+    mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTHS[lengths_of]
     for identity in itertools.count():
         common = torch.randn(1)
-        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().int().clamp(min=3)
+        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().int()
+        lengths = lengths.clamp(3, max(length, LONGEST))
         source, target = (task.source_dictionary.nspecial + torch.randint(words, (n,)) for n in lengths.tolist())
         yield {"id": identity, "source": source, "target": target}
 
@@ -107,15 +111,19 @@ def collated(task: TranslationTask, pairs: List[Dict[str, torch.Tensor]], device
     return utils.move_to_cuda(batch) if device == "cuda" else batch
 
 
-def build_sentences(task: TranslationTask, number: int, length: int, device: str) -> List[dict]:
+def build_sentences(
+    task: TranslationTask, number: int, length: int, device: str, lengths_of: str = "multi30k"
+) -> List[dict]:
     """Return batches of one sentence each."""
-    return [collated(task, [pair], device) for pair in itertools.islice(draw_pairs(task, length), number)]
+    return [collated(task, [pair], device) for pair in itertools.islice(draw_pairs(task, length, lengths_of), number)]
 
 
-def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
+def build_batches(
+    task: TranslationTask, max_tokens: int, number: int, length: int, device: str, lengths_of: str = "multi30k"
+) -> List[dict]:
     """Return batches of sentences of similar length, from the shortest to the longest."""
     pairs, total = [], 0
-    for pair in draw_pairs(task, length):
+    for pair in draw_pairs(task, length, lengths_of):
         pairs.append(pair)
         total += max(len(pair["source"]), len(pair["target"]))
         if total >= 1.1 * number * max_tokens:
@@ -131,6 +139,71 @@ def build_batches(task: TranslationTask, max_tokens: int, number: int, length: i
     batches = batches or [batch]
     chosen = torch.linspace(0, len(batches) - 1, number).round().long().tolist()
     return [collated(task, batches[index], device) for index in chosen]
+
+
+PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Training:
+    """One pass over the batches: forward, backward, clipping, Adam.
+
+    In fp16 and bf16 the optimizer is fairseq's, as in its trainer. It keeps the parameters in float32 too.
+    """
+
+    def __init__(self, model, criterion, batches, precision: str = "float32"):
+        self.model = model.to(PRECISIONS[precision]).train()
+        self.batches = batches
+        self.criterion = criterion
+        if precision in ("fp16", "bf16"):
+            self.optimizer = half_precision_optimizer(list(model.parameters()), precision)
+        else:
+            self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98))
+
+    def __call__(self):
+        for batch in self.batches:
+            self.step(batch)
+
+    def step(self, batch: dict) -> None:
+        self.optimizer.zero_grad()
+        loss, sample_size, _ = self.criterion(self.model, batch)
+        if not isinstance(self.optimizer, FP16Optimizer):
+            (loss / sample_size).backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+            self.optimizer.step()
+            return
+        self.optimizer.backward(loss)
+        self.optimizer.multiply_grads(1 / sample_size)
+        try:
+            self.optimizer.clip_grad_norm(10.0)
+            self.optimizer.step()
+        except OverflowError:  # fairseq halves the loss scale and skips the update
+            self.optimizer.zero_grad()
+
+
+def half_precision_optimizer(parameters: List[torch.nn.Parameter], precision: str) -> FP16Optimizer:
+    """Build Adam as fairseq's trainer does for `--fp16` or `--bf16`, with the defaults of their options."""
+    cfg = {
+        "optimizer": {
+            "_name": "adam",
+            "lr": [1e-4],
+            "adam_betas": "(0.9, 0.98)",
+            "adam_eps": 1e-8,
+            "weight_decay": 0.0,
+        },
+        "common": {
+            "tpu": False,
+            "bf16": precision == "bf16",
+            "fp16_init_scale": 128,
+            "fp16_scale_window": None,
+            "fp16_scale_tolerance": 0.0,
+            "threshold_loss_scale": None,
+            "min_loss_scale": 1e-4,
+            "model_parallel_size": 1,
+        },
+        "optimization": {"update_freq": [1]},
+        "distributed_training": {"distributed_world_size": 1},
+    }
+    return FP16Optimizer.build_optimizer(OmegaConf.create(cfg), parameters)
 
 
 class Generation:

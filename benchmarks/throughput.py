@@ -28,6 +28,7 @@ from fairseq.tasks.translation import TranslationTask
 from measure import alternate, environment, keep_memory, median_ratio, parser_of_models, peak_memory, seeded
 from systems import (
     Generation,
+    Training,
     baseline_of,
     baseline_options,
     build,
@@ -44,24 +45,6 @@ from fairseq_capsule.models.outputs import output_embeddings
 
 PROJECTION = "one vocabulary projection"
 OFF = "off"
-
-
-class Training:
-    """One pass over the batches: forward, backward, clipping, Adam."""
-
-    def __init__(self, model, criterion, batches):
-        self.model = model.train()
-        self.batches = batches
-        self.criterion = criterion
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98))
-
-    def __call__(self):
-        for batch in self.batches:
-            self.optimizer.zero_grad()
-            loss, sample_size, _ = self.criterion(self.model, batch)
-            (loss / sample_size).backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
-            self.optimizer.step()
 
 
 class Projection:

@@ -171,13 +171,13 @@ def test_most_commands_are_known():
         "fairseq-capsule",
         *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "validate", "preprocess", "hydra-train")),
     }
-    programs = {words[0] for _, words in COMMANDS if not words[0].startswith("scripts/")}
+    programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "benchmarks/"))}
     assert known <= programs
     shell = {"cd", "echo", "curl", ".", "mkdir", "head", "tail", "grep", "sort", "cut"}
     assert programs - known - shell <= {"pip", "git", "make", "python", "sacrebleu", ".venv/bin/pre-commit"}
 
 
-@of("scripts/.*")
+@of("(scripts|benchmarks)/.*")
 def test_a_script_has_its_options(name, words):
     for option in options(words):
         assert re.search(rf"{re.escape(option)}\b", help_of(words[0])), f"{name}: {words[0]} {option}"
