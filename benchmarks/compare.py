@@ -43,8 +43,8 @@ from systems import (
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from fairseq_capsule.modules import attention_routing
-from fairseq_capsule.routing import in_float32
+from capsule_routing.functions import in_float32
+from capsule_routing.modules import attention_routing
 
 PACKAGE, PLAIN, COMPILED = "package", "plain", "compiled"
 DEAREST = 10

@@ -1,6 +1,6 @@
 """The routings as plain PyTorch: autograd computes the gradients, and `torch.compile` sees one graph.
 
-The signatures are those of `fairseq_capsule.routing`. `routing_forms.py` and `compare.py` measure these forms against
+The signatures are those of `capsule_routing.functions`. `routing_forms.py` and `compare.py` measure these forms against
 the hand-written gradients of the package. Half precision needs `in_float32` or `compiled`.
 """
 

@@ -2,7 +2,7 @@
 
     python benchmarks/routing_forms.py --device cuda --out routing.csv
 
-`package` is the function of `fairseq_capsule.routing`, `plain` that of `plain_routing.py`, `compiled` the plain one
+`package` is the function of `capsule_routing.functions`, `plain` that of `plain_routing.py`, `compiled` the plain one
 under `torch.compile`: one graph for all lengths, to which the conversion of bfloat16 to float32 belongs. Each row has
 the median milliseconds of the forward pass and of forward and backward, and the peak memory of both. `ratio` is the
 time of forward and backward divided by the package's. A batch has `--tokens` words in sentences of one length; the
@@ -20,7 +20,7 @@ import torch
 from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
 from rows import write_rows
 
-from fairseq_capsule import routing
+from capsule_routing import functions as routing
 
 ITERATIONS = 3
 DTYPES = {"bf16": torch.bfloat16, "float32": torch.float32}

@@ -4,4 +4,10 @@ Importing it registers and patches nothing. `--user-dir` makes fairseq import `m
 `fairseq_capsule.tasks` registers everything.
 """
 
-__version__ = "0.2.0"  # the only place that states it: pyproject.toml reads it here
+try:
+    from capsule_routing import __version__ as __version__
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "fairseq_capsule needs the package capsule_routing, which stands beside it in the repository; "
+        "pip install fairseq-capsule, or copy both folders"
+    ) from error

@@ -18,11 +18,11 @@ with unchanged_root_logger():
     from fairseq.tasks.fairseq_task import StatefulContainer
     from fairseq.tasks.translation import TranslationTask
 
+    from capsule_routing.errors import UserError
     from fairseq_capsule.checkpoints.models import building, load_model
     from fairseq_capsule.data.merges import require_codes
     from fairseq_capsule.data.prepared import binarised_folder, preparations
     from fairseq_capsule.data.tokenizer import PreparedText
-    from fairseq_capsule.errors import UserError
 
 
 # The choices in a config are of classes that no name leads to, so pickle cannot find them: they are made anew.

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Optional
 
-from fairseq_capsule import __version__
+from capsule_routing import __version__
 from fairseq_capsule_lab.processes import cores
 
 NAME = "fairseq-capsule"

@@ -13,16 +13,16 @@ def run(code):
     return finished.stdout.split()
 
 
-PURE = ["text", "routing", "routing.naive", "losses", "modules", "huggingface"]
+PURE = ["text", "functions", "functions.naive", "losses", "modules", "huggingface"]
 
 
-def test_the_pure_parts_import_torch_alone():  # and transformers
+def test_the_library_imports_torch_alone():  # and transformers
     """Each is imported in a fork of a process that has imported torch, which takes seconds."""
     code = f"""
 import importlib, os, sys, torch
 for name in {PURE}:
     if os.fork() == 0:
-        importlib.import_module("fairseq_capsule." + name)
+        importlib.import_module("capsule_routing." + name)
         print(name, *{{"fairseq", "hydra", "omegaconf"}} & set(sys.modules))
         sys.exit()
     assert os.wait()[1] == 0
@@ -33,19 +33,19 @@ for name in {PURE}:
 @pytest.mark.parametrize(
     "name",
     [
-        *("fairseq_capsule", "fairseq_capsule_lab", "fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs"),
-        "fairseq_capsule_lab.cli.table",
+        *("capsule_routing", "capsule_routing.errors", "fairseq_capsule", "fairseq_capsule_lab"),
+        *("fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs", "fairseq_capsule_lab.cli.table"),
     ],
 )
 def test_the_packages_import_no_torch(name):
     assert run(f"import {name}, sys; print(*{{'torch', 'fairseq'}} & set(sys.modules))") == []
 
 
-def test_the_pure_parts_patch_nothing():
+def test_the_library_patches_nothing():
     code = """
 import fairseq.checkpoint_utils as utils, fairseq.models, sys
 before = utils.load_checkpoint_to_cpu, utils.torch, len(fairseq.models.MODEL_REGISTRY)
-import fairseq_capsule.routing, fairseq_capsule.losses, fairseq_capsule.modules
+import capsule_routing.functions, capsule_routing.losses, capsule_routing.modules
 evals = [name for name, module in sys.modules.items() if name.startswith("fairseq.") and "eval" in vars(module)]
 print(before == (utils.load_checkpoint_to_cpu, utils.torch, len(fairseq.models.MODEL_REGISTRY)), *evals)
 """

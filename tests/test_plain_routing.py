@@ -4,7 +4,7 @@ import plain_routing as plain
 import pytest
 import torch
 
-from fairseq_capsule.routing import in_float32
+from capsule_routing.functions import in_float32
 from tests.references import routing as reference
 from tests.routing.test_attention_routing import attention_inputs, without_padding
 from tests.routing.test_dynamic import masks, same_with_gradient

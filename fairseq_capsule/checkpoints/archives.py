@@ -8,7 +8,7 @@ import tempfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 MOST_EXPANSION = 1000  # an archive of parameters and dictionaries shrinks to a tenth at most
 

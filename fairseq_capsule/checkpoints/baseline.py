@@ -13,9 +13,9 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import model_options
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.options import READINGS, readings
 
 logger = logging.getLogger(__name__)

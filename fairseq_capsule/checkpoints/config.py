@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 from fairseq.dataclass.configs import CheckpointConfig, CommonConfig, DistributedTrainingConfig
 from fairseq.registry import REGISTRIES
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 DEEPEST, MOST_VALUES, MOST_TEXT, LONGEST_NAME = 20, 100_000, 1_000_000, 200
 LONGEST_LITERAL, LONGEST_LIST = 100_000, 10_000  # Python's parser takes seconds for longer texts

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.records import FIRST, check_records
-from fairseq_capsule.errors import UserError
 
 DEEPEST, LONGEST_NAME = 60, 200
 MOST_VIEWS = 4  # how often the bytes of a storage may be in tensors that are not the whole storage

@@ -36,11 +36,11 @@ from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.archives import unpack
 from fairseq_capsule.checkpoints.config import check_config, literal
 from fairseq_capsule.checkpoints.contents import CODES, rebuild
 from fairseq_capsule.data.files import regular_file
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.options import READINGS, in_words, readings
 
 # Everything in a checkpoint that rank 0 has loaded: a config, arrays as numpy pickles them, and what holds the rest.

@@ -21,10 +21,10 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.contents import require_finite
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.data.dictionaries import require_dictionaries
-from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 LARGEST_RESULT = 2.0**16  # of a decoder; float16 has no larger number

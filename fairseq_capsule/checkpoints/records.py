@@ -9,7 +9,7 @@ import struct
 import zlib
 from typing import Set, Tuple
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 FIRST = b"PK\x03\x04"
 LARGE, MANY = 0xFFFFFFFF, 0xFFFF  # a larger number is in another field

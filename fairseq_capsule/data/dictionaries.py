@@ -12,8 +12,8 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.data.files import read_lines
-from fairseq_capsule.errors import UserError
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple, Union
 
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.text import SCRIPTS, TextPreparation, preparation_of
+from capsule_routing.errors import UserError
+from capsule_routing.text import SCRIPTS, TextPreparation, preparation_of
 
 BINARISED = "bin"
 

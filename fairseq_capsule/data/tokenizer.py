@@ -9,9 +9,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.utils import split_paths
 from omegaconf import II
 
+from capsule_routing.errors import UserError
+from capsule_routing.text import TextPreparation
 from fairseq_capsule.data.prepared import binarised_folder, preparations
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.text import TextPreparation
 
 
 @dataclass

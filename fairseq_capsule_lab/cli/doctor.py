@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from fairseq_capsule import __version__
+from capsule_routing import __version__
 from fairseq_capsule_lab import environment
 from fairseq_capsule_lab.environment import FIX_CUDA, FIX_PLUGIN, FORKS, NAME
 

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from fairseq_capsule.text import split_into_words
+from capsule_routing.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
 

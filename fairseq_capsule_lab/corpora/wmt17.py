@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fairseq_capsule.text import split_into_words
+from capsule_routing.text import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, folder_of, of_archives
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs

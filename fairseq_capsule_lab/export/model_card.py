@@ -9,10 +9,10 @@ from typing import List
 
 from fairseq.models import BaseFairseqModel
 
-from fairseq_capsule import __version__
+from capsule_routing import __version__
+from capsule_routing.text import TextPreparation, rules_of
 from fairseq_capsule.data.prepared import settings_of
 from fairseq_capsule.options import in_words, readings
-from fairseq_capsule.text import TextPreparation, rules_of
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in
 
@@ -32,7 +32,7 @@ tags:
 {summary}
 
 ```python
-import fairseq_capsule.huggingface  # pip install 'fairseq-capsule[huggingface]'
+import capsule_routing.huggingface  # pip install 'fairseq-capsule[huggingface]'
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)

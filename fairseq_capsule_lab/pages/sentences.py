@@ -10,12 +10,12 @@ from fairseq.tokenizer import tokenize_line
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
+from capsule_routing.text import rules_of
 from fairseq_capsule.data.prepared import raw_lines
 from fairseq_capsule.data.tokenizer import PreparedText
 from fairseq_capsule.inspection import is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, View
 from fairseq_capsule.mechanisms.base import active_mechanisms
-from fairseq_capsule.text import rules_of
 from fairseq_capsule_lab.analysis.models import load_split
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import subwords_of

@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import fairseq_capsule
 from fairseq_capsule_lab.errors import LabError, place, shown
 
 KEY = "common.user_dir"
-OWN = Path(fairseq_capsule.__file__).resolve().parent  # the plugin of this package
+OWN = Path(__file__).resolve().parents[2] / "fairseq_capsule"  # the plugin of this distribution
 DEFAULT = "fairseq_capsule"  # in a configuration: the plugin beside the scripts, in whatever folder they are called
 IMPORTS, LACKS = 10, 11  # statuses that Python itself does not end with
 _IMPORT = f"""

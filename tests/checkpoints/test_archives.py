@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 
 

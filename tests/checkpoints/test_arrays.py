@@ -5,8 +5,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.contents import CODES
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.hostile_files import Made
 from tests.tasks.test_capsule_translation import save
 

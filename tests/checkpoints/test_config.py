@@ -18,8 +18,8 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.config import FREE_TEXT, check_config, literal
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.expressions import CALLED, EXPRESSIONS
 from tests.checkpoints.marker import MARKER
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.contents import COUNTED, NUMBERS, PARAMETERS, rebuild
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.hostile_files import NO_ARCHIVE, Made, saved
 
 FORMS = pytest.mark.parametrize("options", [{}, NO_ARCHIVE], ids=["archive", "older"])

@@ -8,8 +8,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints import loading
-from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
 from tests.checkpoints.marker import MARKER
 from tests.checkpoints.ways_in import WAYS

@@ -11,12 +11,12 @@ from fairseq.options import get_training_parser, parse_args_and_arch
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.baseline import refuse_other_computation
 from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_other_readings, with_readings
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import routing_options
 from fairseq_capsule.options import READINGS, readings
 from tests.checkpoints.ways_in import SETTINGS, TASK

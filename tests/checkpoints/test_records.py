@@ -8,10 +8,10 @@ import zipfile
 import pytest
 import torch
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints import records
 from fairseq_capsule.checkpoints.contents import rebuild
 from fairseq_capsule.checkpoints.loading import read_options
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.hostile_files import NO_ARCHIVE, saved
 
 STATE = {"model": {"a": torch.arange(3.0), "empty": torch.zeros(0, 4), "b": torch.ones(40)}, "extra_state": {}}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 # Sizes that no machine can allocate are excluded: SECURITY.md makes no promise about time and memory.
 WRONG = st.sampled_from(

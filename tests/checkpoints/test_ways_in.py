@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
 from tests.checkpoints.expressions import CALLED
 from tests.checkpoints.marker import MARKER

@@ -16,8 +16,8 @@ import pytest
 import torch
 from fairseq.dataclass.configs import DatasetConfig, GenerationConfig
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig

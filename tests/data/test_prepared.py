@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from capsule_routing.errors import UserError
+from capsule_routing.text import SCRIPTS, TextPreparation
 from fairseq_capsule.data.prepared import binarised_folder, preparations, prepared_folder, raw_lines
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.text import SCRIPTS, TextPreparation
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from capsule_routing.errors import UserError
+from capsule_routing.modules import CapsulePooling, ContextGate
 from fairseq_capsule import extending
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection import Sentence, gather_arrays, gather_statistics
 from fairseq_capsule.mechanisms import Mechanism, base
-from fairseq_capsule.modules import CapsulePooling, ContextGate
 from fairseq_capsule_lab.analysis.iterations import routing_option
 from tests.zoo import build, logits_of, make_batch, make_sentences
 

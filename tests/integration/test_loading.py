@@ -13,8 +13,8 @@ from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints import loading
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.ways_in import TASK
 from tests.integration.commands import last_line, run, train
 

@@ -9,7 +9,7 @@ from fairseq import utils
 from fairseq.models import build_model
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.inspection.attention import decoder_attention, lstm_attention
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from fairseq_capsule_lab.analysis.assignment import assignments

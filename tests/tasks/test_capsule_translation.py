@@ -10,9 +10,9 @@ from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.criterions.routing_losses import NAME
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from fairseq_capsule.testing.small_models import small_options
 from tests.references import losses as literal

@@ -1,0 +1,104 @@
+"""The tokenizer of an exported model: from raw text to the words of its dictionaries and back."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from transformers import PreTrainedTokenizer
+
+from capsule_routing.text import TextPreparation
+
+FILES = {"vocabulary": "vocabulary.json", "codes": "codes", "pieces": "sentencepiece.model"}
+
+
+class CapsuleTokenizer(PreTrainedTokenizer):
+    """Splits raw text as the training text was split, and makes raw text of a translation.
+
+    A source is tokenised and split into subwords. A target (`text_target`) is too if the languages have one dictionary.
+    A translation is joined and detokenised. Only the libraries that the model needs are imported: sacremoses, jieba,
+    subword-nmt or sentencepiece. Special tokens in a text are words like others.
+
+    Args:
+        vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
+        codes: the merges of subword-nmt.
+        pieces: the model of SentencePiece.
+        source, target: the attributes of each language's `TextPreparation`, without `codes`.
+        options: those of every tokenizer in transformers.
+    """
+
+    vocab_files_names = FILES
+    model_input_names = ["input_ids", "attention_mask"]
+
+    def __init__(
+        self,
+        vocabulary: str,
+        codes: Optional[str] = None,
+        pieces: Optional[str] = None,
+        *,
+        source: Dict[str, Any],
+        target: Dict[str, Any],
+        **options: Any,
+    ):
+        words = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
+        self._target_words: List[str] = words["target"]
+        self._numbers = {word: number for number, word in enumerate(words["source"])}
+        self._files = {"vocabulary": vocabulary, "codes": codes, "pieces": pieces}
+        file = codes or pieces or ""
+        self._source, self._target = (replace(TextPreparation(**side), codes=file) for side in (source, target))
+        self._side = self._source  # the language of texts
+        self._side.encode("")  # reads its files
+        special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+        fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
+        super().__init__(source=source, target=target, **{**special, **options, **fixed})
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self._numbers)
+
+    def get_vocab(self) -> Dict[str, int]:
+        """Return the numbers of the source words."""
+        return dict(self._numbers)
+
+    def _tokenize(self, text: str, **_: Any) -> List[str]:
+        return self._side.encode(text).split()
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._numbers.get(token, self._numbers[str(self.unk_token)])
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self._target_words[index]
+
+    def convert_ids_to_tokens(  # type: ignore[override]
+        self, ids: Union[int, Sequence[int]], skip_special_tokens: bool = False
+    ) -> Union[str, List[str]]:
+        """Return words of the target. `skip_special_tokens` keeps the unknown word, as fairseq does."""
+        if isinstance(ids, int):
+            return self._target_words[ids]
+        skipped = {self.bos_token_id, self.pad_token_id, self.eos_token_id} if skip_special_tokens else ()
+        return [self._target_words[number] for number in map(int, ids) if number not in skipped]
+
+    def convert_tokens_to_string(self, tokens: List[str]) -> str:
+        """Join the subwords of a translation and detokenise it."""
+        return self._target.decode(" ".join(tokens))
+
+    def _switch_to_input_mode(self) -> None:
+        self._side = self._source
+
+    def _switch_to_target_mode(self) -> None:
+        if list(self._numbers) != self._target_words:
+            raise NotImplementedError(
+                "text_target: the languages have dictionaries of their own; only sources are split"
+            )
+        self._side = self._target
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:
+        saved = []
+        for name, file in self._files.items():
+            if file is not None:
+                copy = Path(save_directory, f"{filename_prefix}-{FILES[name]}" if filename_prefix else FILES[name])
+                if copy.resolve() != Path(file).resolve():
+                    shutil.copyfile(file, copy)
+                saved.append(str(copy))
+        return tuple(saved)

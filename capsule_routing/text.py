@@ -1,0 +1,255 @@
+"""Raw text to words and subwords, and back. What prepares a training text and what reads a text for a model call it.
+
+A filter maps a line of a language to a line; options are bound by `functools.partial`. A tool is loaded when it is
+needed, once in each process. Lines have no line feed.
+"""
+
+import functools
+import logging
+import re
+import unicodedata
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsule_routing.errors import missing_library
+
+SPACES = re.compile(r"\s+")
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
+_CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
+_MOSES_SPACES = str.maketrans("\t\v\f", "   ")
+_COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
+_PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
+# Chinese punctuation has its spacing in the character. Moses leaves a space on both sides.
+_FULL_WIDTH = re.compile(" ?([‘’“”\u2026\u3001-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]) ?")
+SPACE = "▁"  # of SentencePiece, and of text that is split into characters
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def is_chinese(language: str) -> bool:
+    """Return whether jieba cuts the language, as `fairseq-capsule score` decides it."""
+    return _CHINESE.fullmatch(language) is not None
+
+
+def rules_of(language: str) -> str:
+    """Return the name of a language in Moses' detokeniser and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN`, `cmn`."""
+    return "zh" if is_chinese(language) else re.split("[_-]", language)[0].lower()
+
+
+def one_line(text: str) -> str:
+    """Return a Chinese text without control and format characters, with white space as single spaces."""
+    spaced = SPACES.sub(" ", text)
+    return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())
+
+
+def printable(language: str, line: str) -> str:
+    """Make white space and control characters single spaces. Formatting characters stay: some scripts need them."""
+    return " ".join(CONTROLS.sub(" ", line).split())
+
+
+def spell(language: str, line: str) -> str:
+    """Separate the characters; a space becomes ▁, as in fairseq's `--bpe characters`."""
+    return " ".join(line.replace(" ", SPACE))
+
+
+def cut_chinese(language: str, line: str) -> str:
+    """Clean a line and cut it into words."""
+    return " ".join(word for word in _jieba().cut(one_line(line)) if word != " ")
+
+
+def normalise(language: str, line: str, clean: bool = False) -> str:
+    """Normalise punctuation by Moses; with `clean`, also drop unprintable characters."""
+    if clean:
+        line = line.translate(_MOSES_SPACES)
+    return _normaliser(language, clean).normalize(f"{line}\n")  # its rules for the end of a line see the line feed
+
+
+def tokenise(language: str, line: str, hyphens: bool = False) -> str:
+    """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
+    return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
+
+
+def spell_romanian(line: str, diacritics: bool) -> str:
+    """Write Romanian with commas below instead of cedillas, or without diacritics."""
+    line = line.translate(_COMMAS)
+    return line if diacritics else line.translate(_PLAIN)
+
+
+def detokenise(language: str, words: str) -> str:
+    """Join words of Moses or jieba to a text; XML escapes such as `&apos;` become characters."""
+    rules = rules_of(language)
+    text: str = _detokeniser(rules).detokenize(words.split())
+    return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
+
+
+def split_by_merges(language: str, line: str, codes: Mapping[str, str]) -> str:
+    """Split words by the merges of subword-nmt in the file of the language."""
+    return _kept_merges(codes[language]).process_line(line)
+
+
+def split_by_pieces(language: str, line: str, codes: Mapping[str, str]) -> str:
+    """Split text into the pieces of the language's SentencePiece model."""
+    return " ".join(_kept_pieces(codes[language]).encode(line, out_type=str))
+
+
+# --- the preparation of a text ---------------------------------------------------------------------------------------
+
+# What a prepare script does to text without a setting for it.
+SCRIPTS: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(("prepare-headlines.sh", "prepare-lcsts.sh"), {"tokenise": "characters", "controls": "drop"}),
+    **dict.fromkeys(("prepare.sh", "prepare-toy.sh"), {}),
+    "prepare-multi30k.sh": {"tokenise": "moses", "lower": "yes"},
+    "prepare-nist-zh-en.sh": {"controls": "drop", "lower": "yes"},
+    **dict.fromkeys(("prepare-wmt14-en-de.sh", "prepare-wmt14-en-fr.sh"), {"controls": "drop", "hyphens": "split"}),
+    "prepare-wmt16-en-ro.sh": {"controls": "drop", "diacritics": "remove"},
+    "prepare-wmt17-zh-en.sh": {"controls": "drop"},
+}
+
+
+@dataclass(frozen=True)
+class TextPreparation:
+    """How the text of one language becomes subwords, and subwords of a model become text again.
+
+    Attributes:
+        language: its name in fairseq, such as `de` or `pt_BR`.
+        tokenizer: moses, jieba, characters or none.
+        drops_controls: whether control characters are dropped; otherwise they become spaces.
+        splits_hyphens: whether Moses splits words at hyphens.
+        diacritics: keep or remove those of Romanian; empty if its letters stay as they are.
+        lower: whether the words are lower-cased.
+        subwords: subword-nmt, sentencepiece or none.
+        codes: the file of the merges or pieces; empty without subwords.
+    """
+
+    language: str
+    tokenizer: str
+    drops_controls: bool = False
+    splits_hyphens: bool = False
+    diacritics: str = ""
+    lower: bool = False
+    subwords: str = "none"
+    codes: str = ""
+
+    def words(self, line: str) -> str:
+        """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
+        if not self.drops_controls:
+            line = printable(self.language, line)
+        if self.tokenizer == "moses":
+            name = self.language.partition("_")[0]
+            line = normalise(name, line, clean=self.drops_controls)
+            line = tokenise(name, self._spelt(line), self.splits_hyphens)
+        elif self.tokenizer == "jieba":
+            line = cut_chinese(self.language, line)
+        elif self.tokenizer == "characters":
+            line = spell(self.language, one_line(line) if self.drops_controls else line)
+        return line.lower() if self.lower else line
+
+    def encode(self, line: str) -> str:
+        """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
+        try:
+            line = self.words(re.sub("[\r\n]+", " ", line))  # a raw line of a prepared folder has neither
+            if self.subwords == "none":
+                return line
+            if self.subwords == "subword-nmt":
+                return self._splitter.process_line(line)
+            return " ".join(self._splitter.encode(line, out_type=str))
+        except ModuleNotFoundError as error:
+            raise missing_library(error) from error
+
+    @functools.cached_property
+    def _splitter(self) -> Any:
+        """The merges or pieces. They are read once: a folder that is made anew would no longer fit a loaded model."""
+        return _merges(self.codes) if self.subwords == "subword-nmt" else _pieces(self.codes)
+
+    def decode(self, line: str) -> str:
+        """Return the text of a line of subwords. Subwords that are joined already, by `--remove-bpe`, stay so."""
+        if self.subwords == "subword-nmt":
+            line = f"{line} ".replace("@@ ", "").rstrip(" ")
+        elif self.subwords == "sentencepiece" and SPACE in line:
+            line = line.replace(" ", "").replace(SPACE, " ").strip()
+        if self.tokenizer == "characters":
+            return line.replace(" ", "").replace(SPACE, " ").strip()
+        return line if self.tokenizer == "none" else detokenise(self.language, line)
+
+    def letters(self, line: str) -> str:
+        """Return a raw line in the letters of the training text, to compare a translation with it."""
+        return self._spelt(line).lower() if self.lower else self._spelt(line)
+
+    def _spelt(self, line: str) -> str:
+        return spell_romanian(line, self.diacritics == "keep") if self.diacritics else line
+
+
+def preparation_of(settings: Mapping[str, str], language: str) -> TextPreparation:
+    """Return the preparation of a language up to its words, by the settings of a prepare script, `script` among them.
+
+    Two values of `tokenise` belong to the languages `source` and `target` of the settings.
+    """
+    known = {**SCRIPTS[settings["script"]], **settings}
+    first, _, second = known.get("tokenise", "jieba").partition(",")
+    tokenizer = second if second and language != settings.get("source") else first
+    if tokenizer == "jieba" and not second and not is_chinese(language):
+        tokenizer = "moses"
+    return TextPreparation(
+        language,
+        tokenizer,
+        drops_controls=known.get("controls") == "drop",
+        splits_hyphens=known.get("hyphens") == "split",
+        diacritics=known.get("diacritics", "") if language == "ro" else "",
+        lower=known.get("lower") == "yes",
+    )
+
+
+def split_into_words(language: str, line: str, settings: Mapping[str, str]) -> str:
+    """Split a raw line into words, by the settings of a prepare script: the filter of its first stage."""
+    return preparation_of(settings, language).words(line)
+
+
+# --- tools -----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _jieba() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it imports what is deprecated
+        import jieba
+    jieba.setLogLevel(logging.WARNING)
+    return jieba
+
+
+@functools.cache
+def _normaliser(language: str, clean: bool) -> Any:
+    from sacremoses import MosesPunctNormalizer
+
+    return MosesPunctNormalizer(language, post_remove_control_chars=clean)
+
+
+@functools.cache
+def _tokeniser(language: str) -> Any:
+    from sacremoses import MosesTokenizer
+
+    return MosesTokenizer(language)
+
+
+@functools.cache
+def _detokeniser(language: str) -> Any:
+    from sacremoses import MosesDetokenizer
+
+    return MosesDetokenizer(language)
+
+
+def _merges(codes: str) -> Any:
+    from subword_nmt.apply_bpe import BPE
+
+    with open(codes, encoding="utf-8", newline="\n") as stream:
+        return BPE(stream)
+
+
+def _pieces(model: str) -> Any:
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_file=model)
+
+
+_kept_merges, _kept_pieces = functools.cache(_merges), functools.cache(_pieces)
