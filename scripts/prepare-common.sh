@@ -1,5 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the scripts set and read the variables
-# Sourced by prepare-wmt14-*.sh and prepare-wmt17-*.sh: options, stages, archives, commands on all cores.
+# Sourced by prepare-wmt14-en-de.sh, prepare-wmt14-en-fr.sh and prepare-wmt17-zh-en.sh.
+#
+# A stage is a function of the script that makes the file or folder $part, with what it needs besides in $part.*. This gets
+# the name of the stage when it is complete. So a name that exists is finished, and the same command resumes.
 source "${BASH_SOURCE[0]%/*}/common.sh"
 
 checksums=${CAPSULE_CHECKSUMS:-$root/fairseq_capsule_lab/corpora/archives.md5} # tests name another list
@@ -40,6 +43,8 @@ of_side() { # FILE LANGUAGE: codes.de for codes, dict.de.txt for dict.txt, if ea
 }
 
 open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was made with other options
+    local tool
+    for tool in fairseq-capsule fairseq-preprocess sacremoses subword-nmt; do need $tool; done
     source=$1 target=$2 sides=("$@") dictionaries=()
     [[ $share == separate ]] || sides=("$1") dictionaries=(--joined-dictionary) # for both languages
     [[ ! $dict ]] || dictionaries+=(--srcdict "$(of_side "$dict" "$1")")
@@ -79,7 +84,6 @@ fingerprints() { # FILE: the first digits of the SHA-256 of an earlier run's fil
 
 # --- stages ---
 
-# A stage makes the file or folder $part. This gets its name when it is complete, so a name that exists is finished.
 stage() { # NAME COMMAND...
     part=$1.part.$$ log=$1.log made+=("$1")
     if [ -e "$1" ]; then echo "$1: done before" && return; fi
