@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the scripts set and read the variables
 # Sourced by prepare-wmt14-en-de.sh, prepare-wmt14-en-fr.sh and prepare-wmt17-zh-en.sh.
 #
-# A stage is a function of the script that makes the file or folder $part, with what it needs besides in $part.*. This gets
-# the name of the stage when it is complete. So a name that exists is finished, and the same command resumes.
+# A stage is a command that makes the file or folder $part, which gets the name of the stage when it is complete. So a name
+# that exists is finished, and the same command resumes. What a stage needs besides has a name that begins with $part.
 source "${BASH_SOURCE[0]%/*}/common.sh"
 
 checksums=${CAPSULE_CHECKSUMS:-$root/fairseq_capsule_lab/corpora/archives.md5} # tests name another list
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
-command=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
+command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
 from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt made=()
 export share
 
@@ -29,7 +29,8 @@ read_options() { # NAMES WORD...: sets the variable of each given option, and `o
     check ratio '[0-9]+\.?|[0-9]*\.[0-9]+' 'a number'
     check bpe 'subword-nmt|sentencepiece(-bpe)?' 'subword-nmt, sentencepiece or sentencepiece-bpe'
     check share 'joint|separate' 'joint or separate'
-    [[ ${codes:+given} == "${dict:+given}" ]] || die "--codes and --dict belong together: give both of the earlier run, or neither"
+    [[ ${codes:+given} == "${dict:+given}" ]] ||
+        die "--codes and --dict belong together: give both files of the earlier run, or neither"
     for name in from cwmt; do [[ ! ${!name} || -d ${!name} ]] || die "--$name ${!name}: no such folder"; done
     for name in from cwmt codes dict; do [[ ! ${!name} ]] || printf -v $name %s "$(realpath "${!name}")"; done
 }
@@ -92,7 +93,7 @@ stage() { # NAME COMMAND...
     echo "$settings" >settings.part && mv settings.part settings
     mv "$part" "$1"
     rm -rf "$part".* "$log"
-    lines=$(find "$1" -name '*.??' -o -path "$1" -type f | sort | xargs -r wc -l | sed -E '/ total$/d; s|^ *([0-9]+) (.*/)?|\1 |' | paste -s -d ,)
+    lines=$(find "$1" -name '*.??' | sort | xargs -r wc -l | sed -E '/ total$/d; s|^ *([0-9]+) .*/|\1 |' | paste -s -d ,)
     echo "$1: ${lines:-done}"
 }
 
@@ -100,17 +101,17 @@ report_failure() {
     [[ $? != 0 && -e ${log:-} ]] || return 0
     rm -rf "$part"*
     reason=$(tail -n 1 "$log")
-    die "stage '${log%.log}' failed: ${reason#"$program: "} (full log: $PWD/$log); fix the cause and run the same command again"
+    reason="${reason#"$program: "} (full log: $PWD/$log)"
+    die "stage '${log%.log}' failed: $reason; fix the cause and run the same command again"
 }
 trap report_failure EXIT
 
-on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`, in shares of about 4 MB; keeps their order
-    local text shares
+on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`, each in one share for each core
+    local text
     export -f "${1?}" of_side
     mkdir "$part" "$part.shares"
     for text in "${@:2}"; do
-        shares=$(($(stat --format %s "$text") / 4000000 / cores * cores + cores))
-        split --number=l/$shares --suffix-length=5 "$text" "$part.shares/${text##*/}."
+        split --number="l/$cores" "$text" "$part.shares/${text##*/}."
     done
     # shellcheck disable=SC2016 # the other bash expands
     printf '%s\0' "$part".shares/* | xargs -0 -P "$cores" -n 1 bash -c \
@@ -121,14 +122,15 @@ on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`, 
     rm -r "$part.shares"
 }
 
-# --- raw text: $part is raw ---
+# --- raw text ---
 
 archive() { # ADDRESS: sets `archive` to the file of --from, or to the downloaded one
     local known
     archive=${from:-download}/${1##*/}
     if [[ ! $from && ! -e $archive ]]; then
         mkdir -p download
-        curl --fail --silent --show-error --location --retry 3 --speed-time 30 --output "$archive.part" "${MIRROR:-${1%/*}}/${1##*/}"
+        curl --fail --silent --show-error --location --retry 3 --speed-time 30 --output "$archive.part" \
+            "${MIRROR:-${1%/*}}/${1##*/}"
         mv "$archive.part" "$archive"
     fi
     [ -f "$archive" ] || die "$archive is missing: --from takes a folder with all archives (see --help)"
@@ -152,7 +154,7 @@ unpack() { # MEMBER MEMBER ADDRESS...: takes two members out of an archive, or o
         die "${archives[*]}: no complete archive with $1 and $2: fetch it again"
 }
 
-training_pairs() { # SOURCE TARGET [ADDRESS...]: adds the pairs of two files or members, up to the limit, without broken ones
+training_pairs() { # SOURCE TARGET [ADDRESS...]: adds the pairs of two files or members, up to --limit
     local taken folder=''
     touch "$part/train.$target"
     taken=$(wc -l <"$part/train.$target")
@@ -172,7 +174,7 @@ held_out_pairs() { # SPLIT SOURCE TARGET ADDRESS: adds the pairs of two members 
 
 # --- subwords and binarised data ---
 
-learn_for_sides() { # FILE PREFIX COMMAND: makes FILE by `COMMAND TEXT...` for each language, or for both; or copies it from --codes
+learn_for_sides() { # FILE PREFIX COMMAND: makes FILE by `COMMAND TEXT...` for both languages or each, or copies --codes
     local side texts
     for side in "${sides[@]}"; do
         texts=("$2.$source" "$2.$target")
@@ -218,4 +220,4 @@ finish() { # the dictionaries and the manifest
     awk -F '\t' -v "program=$program" 'NF > 2 {print program ": warning: " $3}' raw/PARTS >&2
 }
 
-print_manifest() { fairseq-capsule filter manifest --command "$command" . "${made[@]::${#made[@]}-1}" >"$part"; }
+print_manifest() { fairseq-capsule filter manifest --command "$command_line" . "${made[@]::${#made[@]}-1}" >"$part"; }

@@ -48,8 +48,9 @@ raw() {
     held_out_pairs test newstest2014-deen-{src.en,ref.de}.sgm $wmt14/test-full.tgz
 }
 
-tokenise() { # LANGUAGE
-    tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars tokenize --aggressive-dash-splits
+tokenise() { # LANGUAGE; sacremoses holds its input in memory, so that it gets 16 MB at a time
+    tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
+        "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize --aggressive-dash-splits"
 }
 
 clean() { # FOLDER: training pairs that are not empty, not too long and of similar length

@@ -39,20 +39,24 @@ source "$(dirname "$0")/prepare-common.sh"
 parts=nc,un,cwmt merges=32000 share=separate max_length=49 ratio=9
 read_options "from cwmt parts limit merges bpe share max-length ratio codes dict" "$@"
 check parts '(nc|un|cwmt)(,(nc|un|cwmt))*' 'some of nc,un,cwmt'
-[[ $parts != *cwmt* || $cwmt ]] || die "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
+[[ $parts != *cwmt* || $cwmt ]] ||
+    die "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
 open_folder zh en
 
 raw() {
-    local wmt17=https://data.statmt.org/wmt17/translation-task un=https://stuncorpusprod.blob.core.windows.net/corpusfiles name
+    local wmt17=https://data.statmt.org/wmt17/translation-task name
+    local un=https://stuncorpusprod.blob.core.windows.net/corpusfiles
     mkdir "$part"
     [[ $parts != *nc* ]] || training_pairs news-commentary-v12.zh-en.{zh,en} $wmt17/training-parallel-nc-v12.tgz
     [[ $parts != *un* ]] || training_pairs UNv1.0.en-zh.{zh,en} $un/UNv1.0.en-zh.tar.gz.{00,01}
     [[ $parts != *cwmt* ]] || for name in casia2015 casict2015 datum Book{1..20} NEU; do cwmt_pairs "$name"; done
     held_out_pairs valid1 newsdev2017-zhen-{src.zh,ref.en}.sgm $wmt17/dev.tgz
-    chinese_words <"$part/valid1.zh" >"$part.zh"
-    tokenise en <"$part/valid1.en" >"$part.en"
-    fairseq-capsule filter similar-pairs --max-length "$max_length" --instead "$part"/valid1.{zh,en} "$part".{zh,en} "$part"/valid.{zh,en}
     held_out_pairs test newstest2017-zhen-{src.zh,ref.en}.sgm $wmt17/test.tgz
+    # The validation set has the pairs that are short enough in words.
+    tokenise zh <"$part/valid1.zh" >"$part.zh"
+    tokenise en <"$part/valid1.en" >"$part.en"
+    fairseq-capsule filter similar-pairs --max-length "$max_length" --instead "$part"/valid1.{zh,en} \
+        "$part".{zh,en} "$part"/valid.{zh,en}
 }
 
 cwmt_pairs() { # NAME
@@ -65,15 +69,19 @@ cwmt_pairs() { # NAME
 }
 
 tokenise() { # LANGUAGE
-    tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars tokenize
+    if [ "$1" = zh ]; then
+        fairseq-capsule filter chinese-words # by jieba
+    else # sacremoses holds its input in memory, so that it gets 16 MB at a time
+        tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
+            "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize"
+    fi
 }
 
-chinese_words() { fairseq-capsule filter chinese-words; }
-
-words() { # in English by Moses, in Chinese by jieba
-    local text
+words() {
     on_all_cores tokenise raw/*.en
-    for text in raw/*.zh; do chinese_words <"$text" >"$part/${text##*/}"; done
+    for text in raw/*.zh; do # the filter uses all cores
+        tokenise zh <"$text" >"$part/${text##*/}"
+    done
 }
 
 clean() { # FOLDER: training pairs that are not empty, not too long and of similar length
