@@ -100,7 +100,7 @@ stage() { # NAME COMMAND...
 report_failure() {
     [[ $? != 0 && -e ${log:-} ]] || return 0
     rm -rf "$part"*
-    reason=$(tail -n 1 "$log")
+    reason=$(sed '/^split: with FILE=/d' "$log" | tail -n 1) # without that split saw a tool fail
     reason="${reason#"$program: "} (full log: $PWD/$log)"
     die "stage '${log%.log}' failed: $reason; fix the cause and run the same command again"
 }
