@@ -44,12 +44,17 @@ of_side() { # FILE LANGUAGE: codes.de for codes, dict.de.txt for dict.txt, if ea
 }
 
 open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was made with other options
-    local tool
+    local tool side file
     for tool in fairseq-capsule fairseq-preprocess sacremoses subword-nmt; do need $tool; done
     source=$1 target=$2 sides=("$@") dictionaries=()
     [[ $share == separate ]] || sides=("$1") dictionaries=(--joined-dictionary) # for both languages
     [[ ! $dict ]] || dictionaries+=(--srcdict "$(of_side "$dict" "$1")")
     [[ ! $dict || $share == joint ]] || dictionaries+=(--tgtdict "$(of_side "$dict" "$2")")
+    [[ ! $dict ]] || for side in "${sides[@]}"; do
+        for file in "$(of_side "$codes" "$side")" "$(of_side "$dict" "$side")"; do
+            [ -f "$file" ] || die "$file: no such file"
+        done
+    done
     settings=$(print_settings)
     mkdir -p "$out"
     cd "$out"
@@ -75,11 +80,9 @@ print_settings() {
 }
 
 fingerprints() { # FILE: the first digits of the SHA-256 of an earlier run's file, for each side
-    local side file
+    local side
     for side in "${sides[@]}"; do
-        file=$(of_side "$1" "$side")
-        [[ ! $1 || -f $file ]] || die "$file: no such file"
-        if [[ $1 ]]; then sha256sum <"$file" | cut -c -12; else echo learnt; fi
+        if [[ $1 ]]; then sha256sum <"$(of_side "$1" "$side")" | cut -c -12; else echo learnt; fi
     done | paste -s -d ' '
 }
 
