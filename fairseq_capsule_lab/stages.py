@@ -210,29 +210,32 @@ class Folder:
             raise LabError(f"cannot write in {self.out}, which is read-only or on a full disk: {advice}") from error
 
     def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
-        """Return the last stage: `manifest.tsv` with the command, its settings and tools, all sources and results.
-
-        The lines `extra` are read when the stage runs.
-        """
+        """Return the last stage: `manifest.tsv`, with the lines `extra`, which are read when the stage runs."""
 
         def make(part: Path, log: BinaryIO) -> None:
-            lines = [f"command\t{command_line}"]
-            lines += ["setting\t" + line.replace(" ", "\t", 1) for line in _lines(self.settings_file)]
-            lines += [f"version\t{name}\t{version}" for name, version in versions(PACKAGES).items()]
-            lines += [f"part\t{line}" for line in _lines(self.path / "raw/PARTS")]
-            for line in _lines(self.path / "raw/SHA256SUMS"):
-                digest, _, name = line.partition(" ")
-                lines.append(f"source\t{name[1:]}\t{digest}")
-            made = [self.path / stage for stage in self.stages[:-1]]
-            files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
-            files = [file for file in files if file.is_file() and file.suffix != ".log" and file.name not in NO_TEXTS]
-            for name in sorted(str(file.relative_to(self.path)) for file in files):
-                file = self.path / name
-                number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
-                lines.append(f"file\t{name}\t{sha256(file)}{number}")
-            part.write_text("".join(f"{line}\n" for line in [*lines, *extra]))
+            lines = [*manifest_lines(self.path, self.stages[:-1], command_line), *extra]
+            part.write_text("".join(f"{line}\n" for line in lines))
 
         return Stage("manifest.tsv", make)
+
+
+def manifest_lines(folder: Path, stages: Iterable[str], command_line: str) -> list[str]:
+    """Return the lines of a manifest: the command, its settings and tools, all sources and what the stages made."""
+    lines = [f"command\t{command_line}"]
+    lines += ["setting\t" + line.replace(" ", "\t", 1) for line in _lines(folder / "settings")]
+    lines += [f"version\t{name}\t{version}" for name, version in versions(PACKAGES).items()]
+    lines += [f"part\t{line}" for line in _lines(folder / "raw/PARTS")]
+    for line in _lines(folder / "raw/SHA256SUMS"):
+        digest, _, name = line.partition(" ")
+        lines.append(f"source\t{name[1:]}\t{digest}")
+    made = [folder / stage for stage in stages]
+    files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
+    files = [file for file in files if file.is_file() and file.suffix != ".log" and file.name not in NO_TEXTS]
+    for name in sorted(str(file.relative_to(folder)) for file in files):
+        file = folder / name
+        number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
+        lines.append(f"file\t{name}\t{sha256(file)}{number}")
+    return lines
 
 
 def _end(number: int, frame: object) -> None:

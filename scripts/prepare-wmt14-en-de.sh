@@ -1,2 +1,86 @@
 #!/usr/bin/env bash
-source "$(dirname "$0")/call.sh" prepare wmt14-en-de "$@"
+# Prepare WMT14 English-German, 4.5M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin, for both
+# directions.
+#
+#     prepare-wmt14-en-de.sh [OPTION VALUE]... OUT
+#
+#   --from DIR     the folder of the archives, named as published; without it they are downloaded (MIRROR=URL: from
+#                  there): training-parallel-europarl-v7.tgz, training-parallel-commoncrawl.tgz,
+#                  training-parallel-nc-v9.tgz, dev.tgz and test-full.tgz (of WMT14)
+#   --limit N      only the first N training pairs, for a quick test
+#   --valid SET    newstest2013 (default), or newstest2012+2013 as in CapsNMT
+#   --merges N     BPE merges (32,000: Duan et al., GRET, Dynamic Past and Future; CapsNMT has 50,000)
+#   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
+#   --share HOW    joint (default): one list of merges and one dictionary for both languages; or separate
+#   --max-length N leave out training pairs with more than N words in a sentence (250)
+#   --ratio X      leave out training pairs with a sentence of more than X times the other's words (9)
+#   --codes FILE   OUT/codes of an earlier run, needed with its --dict to start from a checkpoint of that run
+#   --dict FILE    OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run
+#
+# Punctuation is normalised, unprintable characters are dropped, words are tokenised (split at hyphens, XML escapes kept).
+# Case is kept.
+#
+#   OUT/bin        binarised: train, valid, test (newstest2014, 3,003 pairs)
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
+#   OUT/codes, OUT/dict.txt
+#                  the merges and the dictionary
+#   OUT/manifest.tsv
+#                  command, versions, line counts of every part and stage, hashes
+#
+# The same command resumes an interrupted run. It does nothing after a finished run.
+
+source "$(dirname "$0")/prepare-common.sh"
+
+valid=newstest2013 merges=32000 share=joint
+max_length=250 ratio=9 # these keep nearly all pairs, as the papers' 4.5M
+read_options "from limit valid merges bpe share max-length ratio codes dict" "$@"
+check valid 'newstest2013|newstest2012\+2013' 'newstest2013 or newstest2012+2013'
+open_folder en de
+
+raw() {
+    local wmt13=https://www.statmt.org/wmt13 wmt14=https://www.statmt.org/wmt14
+    mkdir "$part"
+    training_pairs europarl-v7.de-en.{en,de} $wmt13/training-parallel-europarl-v7.tgz
+    training_pairs commoncrawl.de-en.{en,de} $wmt13/training-parallel-commoncrawl.tgz
+    training_pairs news-commentary-v9.de-en.{en,de} $wmt14/training-parallel-nc-v9.tgz
+    [ "$valid" = newstest2013 ] || held_out_pairs valid newstest2012.{en,de} $wmt14/dev.tgz
+    held_out_pairs valid newstest2013.{en,de} $wmt14/dev.tgz
+    held_out_pairs test newstest2014-deen-{src.en,ref.de}.sgm $wmt14/test-full.tgz
+}
+
+tokenise() { # LANGUAGE; sacremoses holds its input in memory, so that it gets 16 MB at a time
+    tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
+        "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize --aggressive-dash-splits"
+}
+
+clean() { # FOLDER: training pairs that are not empty, not too long and of similar length
+    mkdir "$part" && cp "$1"/{valid,test}* "$part"
+    fairseq-capsule filter similar-pairs --max-length "$max_length" --ratio "$ratio" "$1"/train.{en,de} "$part"/train.{en,de}
+}
+
+learn_merges() { # TEXT...
+    count_words "$@" | subword-nmt learn-bpe --dict-input --symbols "$merges" >"$part"
+}
+
+apply_merges() { subword-nmt apply-bpe --codes "$(of_side codes "$1")"; }
+
+binarise() { # FOLDER
+    fairseq-preprocess --source-lang en --target-lang de "${dictionaries[@]}" --trainpref "$1/train" \
+        --validpref "$1/valid" --testpref "$1/test" --workers "$cores" --destdir "$part"
+    require_known_words
+}
+
+stage raw raw
+stage tokenised on_all_cores tokenise raw/*.??
+if [ "$bpe" = subword-nmt ]; then
+    stage clean clean tokenised
+    learn_for_sides codes clean/train learn_merges
+    stage bpe on_all_cores apply_merges clean/*.??
+    stage bin binarise bpe
+else # the length of a sentence is that in pieces
+    learn_for_sides sentencepiece.model tokenised/train learn_pieces
+    stage bpe cut_into_pieces tokenised/*.??
+    stage clean clean bpe
+    stage bin binarise clean
+fi
+finish

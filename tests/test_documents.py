@@ -116,6 +116,11 @@ def test_the_page_about_pytorch_needs_no_fairseq():
     assert finished.returncode == 0, finished.stderr
 
 
+def test_the_script_in_the_page_about_corpora_is_the_real_one():
+    script = (ROOT / "scripts/prepare-wmt14-en-de.sh").read_text(encoding="utf-8")
+    assert f"```bash\n{script}```\n" in TEXTS["docs/corpora.md"]
+
+
 def commands():
     """Yield every command in the shell blocks of the documents as words, with the name of its document."""
     for name, text in TEXTS.items():

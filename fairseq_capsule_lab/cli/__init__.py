@@ -28,6 +28,7 @@ COMMANDS = {
     "check-data": "check prepared data before a model trains on it",
     "doctor": "report what is wrong with this environment and how to fix it",
     "export": "write a Transformer for another library: CTranslate2 or Hugging Face transformers",
+    "filter": "do a step of scripts/prepare-wmt*.sh that no other tool does: filter lines or pairs",
     "inspect": "write pages, pictures and arrays of what a model routes while it translates",
     "nll": "compute the negative log-likelihood of a split's references under a model",
     "picture": "draw the attention of a sentence, or its PAST and FUTURE",

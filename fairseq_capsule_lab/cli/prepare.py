@@ -2,8 +2,8 @@
 
   fairseq-capsule prepare NAME [OPTION VALUE]... OUT
 
-NAME           own (your own parallel text), multi30k, wmt14-en-de, wmt14-en-fr, wmt16-en-ro, wmt17-zh-en, nist-zh-en,
-               lcsts, toy or headlines. scripts/prepare-NAME.sh is the same command; own is scripts/prepare.sh
+NAME           own (your own parallel text), multi30k, wmt16-en-ro, nist-zh-en, lcsts, toy or headlines.
+               scripts/prepare-NAME.sh is the same command; own is scripts/prepare.sh
 
   fairseq-capsule prepare NAME --help
 """
@@ -21,10 +21,7 @@ from fairseq_capsule_lab.errors import LabError
 CORPORA = {
     "own": ("own", "OWN"),
     "multi30k": ("multi30k", "MULTI30K"),
-    "wmt14-en-de": ("wmt14", "EN_DE"),
-    "wmt14-en-fr": ("wmt14", "EN_FR"),
     "wmt16-en-ro": ("wmt16", "EN_RO"),
-    "wmt17-zh-en": ("wmt17", "ZH_EN"),
     "nist-zh-en": ("nist", "ZH_EN"),
     "lcsts": ("lcsts", "LCSTS"),
     "toy": ("toy.recipe", "TOY"),

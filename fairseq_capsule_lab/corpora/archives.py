@@ -11,9 +11,8 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import IO
 
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
@@ -86,14 +85,11 @@ def _download(address: str, part: Path) -> None:
 
 
 def _is_whole(name: str, file: Path) -> bool:
-    """Return whether an archive is complete. Its type comes from its name. A part (.00) cannot be checked alone."""
+    """Return whether an archive is complete. Its type comes from its name."""
     try:
         if name.endswith(".zip"):
             with zipfile.ZipFile(file) as archive:
                 return archive.testzip() is None
-        if name.endswith(".tar"):
-            with tarfile.open(file, "r:") as archive:
-                return len(archive.getnames()) > 0
         if name.endswith((".gz", ".tgz")):
             with gzip.open(file) as stream:
                 while stream.read(BLOCK):
@@ -104,20 +100,20 @@ def _is_whole(name: str, file: Path) -> bool:
     return True
 
 
-def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:
-    """Take members, named without their folders, out of an archive or its consecutive parts."""
+def unpack(file: Path, members: Sequence[str], folder: Path) -> None:
+    """Take members, named without their folders, out of an archive."""
     folder.mkdir(exist_ok=True)
     try:
-        for name, content in _contents(files):
+        for name, content in _contents(file):
             if name in members:
                 with open(folder / name, "wb") as stream:
                     shutil.copyfileobj(content, stream, BLOCK)
     except _BROKEN as error:
-        problem = f"{' '.join(map(str, files))}: cannot be unpacked ({_reason(error)})"
+        problem = f"{file}: cannot be unpacked ({_reason(error)})"
         raise LabError(f"{problem}: fetch it again, or free some disk space") from error
     for member in members:
         if not (folder / member).is_file():
-            raise LabError(f"{files[-1]} has no {member}: check that this is the right archive")
+            raise LabError(f"{file} has no {member}: check that this is the right archive")
 
 
 def _reason(error: BaseException) -> str:
@@ -128,35 +124,17 @@ def _reason(error: BaseException) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _contents(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
+def _contents(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the name without folders and the content of each file in an archive, to its end: then it is complete."""
-    if files[-1].name.endswith(".zip"):
-        with zipfile.ZipFile(files[-1]) as zipped:
+    if file.name.endswith(".zip"):
+        with zipfile.ZipFile(file) as zipped:
             for entry in zipped.infolist():
                 if not entry.is_dir():
                     with zipped.open(entry) as content:
                         yield PurePosixPath(entry.filename).name, content
         return
-    with ExitStack() as stack:
-        packed: Any = _Joined([stack.enter_context(open(file, "rb")) for file in files])
-        if not files[-1].name.endswith(".tar"):
-            packed = gzip.GzipFile(fileobj=packed)
-        with tarfile.open(fileobj=packed, mode="r|") as archive:
-            for member in archive:
-                extracted = archive.extractfile(member) if member.isfile() else None
-                if extracted:
-                    yield PurePosixPath(member.name).name, extracted
-
-
-class _Joined:
-    """Files as one, to be read once."""
-
-    def __init__(self, streams: list[BinaryIO]):
-        self.streams = streams
-
-    def read(self, size: int) -> bytes:
-        while self.streams:
-            if block := self.streams[0].read(size):
-                return block
-            self.streams.pop(0)
-        return b""
+    with gzip.open(file) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+        for member in archive:
+            extracted = archive.extractfile(member) if member.isfile() else None
+            if extracted:
+                yield PurePosixPath(member.name).name, extracted

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TextIO, TypeVar
 
 from tqdm import tqdm
 
@@ -92,8 +92,12 @@ def blocks(files: Iterable[Path]) -> Iterator[Block]:
     """Yield the lines of files."""
     for file in files:
         with open(file, encoding="utf-8", newline="\n") as text:
-            while lines := text.readlines(BLOCK):
-                yield Block(file.name, lines)
+            yield from _blocks_of(file.name, text)
+
+
+def _blocks_of(name: str, text: TextIO) -> Iterator[Block]:
+    while lines := text.readlines(BLOCK):
+        yield Block(name, lines)
 
 
 def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: BinaryIO) -> None:
@@ -111,6 +115,13 @@ def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: Bi
         }
         for block in progress_bar(done, desc=target.name.partition(".")[0], unit=" blocks"):
             outputs[block.name].writelines(block.lines)
+
+
+def filter_stream(change: Filter, source: TextIO, target: TextIO, log: BinaryIO) -> None:
+    """Write each line of a text filtered. The filter gets no language."""
+    with workers(log) as executor:
+        for block in in_order(executor, partial(_filter_block, [change]), _blocks_of("", source)):
+            target.writelines(block.lines)
 
 
 def _filter_block(filters: Sequence[Filter], block: Block) -> Block:

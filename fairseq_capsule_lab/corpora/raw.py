@@ -33,13 +33,13 @@ class RawTexts:
     def is_full(self) -> bool:
         return bool(self.limit) and self.taken >= self.limit
 
-    def train(self, member: str, *addresses: str) -> None:
-        """Append the pairs of an archive, or of its parts in order, to the training text.
+    def train(self, member: str, address: str) -> None:
+        """Append the pairs of an archive to the training text.
 
         `member` is the name of a member without its folder, with {} for the language.
         """
         if not self.is_full:
-            self._take(addresses, map(member.format, self.languages), self.append)
+            self._take(address, map(member.format, self.languages), self.append)
 
     def append(self, source: Path, target: Path) -> None:
         """Append the pairs of two files to the training text, up to the limit, without broken ones."""
@@ -61,13 +61,13 @@ class RawTexts:
         `member` is as for `train`; {side} becomes `src` and `ref`.
         """
         members = (member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref")))
-        self._take([address], members, lambda *texts: append_good_pairs(texts, self.files(split)))
+        self._take(address, members, lambda *texts: append_good_pairs(texts, self.files(split)))
 
-    def _take(self, addresses: Sequence[str], members: Iterable[str], append: Callable[[Path, Path], None]) -> None:
-        """Append the pairs of two members of an archive, or of its parts in order."""
+    def _take(self, address: str, members: Iterable[str], append: Callable[[Path, Path], None]) -> None:
+        """Append the pairs of two members of an archive."""
         folder = self.folder / "members"
         source, target = members
-        unpack([self.archive(address) for address in addresses], (source, target), folder)
+        unpack(self.archive(address), (source, target), folder)
         append(folder / source, folder / target)
         shutil.rmtree(folder)
 

@@ -142,7 +142,6 @@ def of_archives(
     corpus: Callable[[Options], Corpus],
     options: Mapping[str, str],
     defaults: Mapping[str, str],
-    papers: str = "",
     results: Mapping[str, str] = {},
     **attributes: str,
 ) -> Recipe:
@@ -150,7 +149,6 @@ def of_archives(
 
     Args:
         options: those before --merges.
-        papers: which papers have how many merges.
         results: what is made otherwise.
         attributes: further ones of the recipe.
     """
@@ -159,7 +157,7 @@ def of_archives(
     sides = (". With separate BPE: its codes.zh and codes.en", ". With separate BPE: its dict.zh.txt and dict.en.txt")
     codes, dictionaries = sides if separate else ("", "")
     shared = {
-        "merges N": f"BPE merges ({merges}{papers})",
+        "merges N": f"BPE merges ({merges})",
         "bpe HOW": BPE,
         "share HOW": SEPARATE if separate else JOINT,
         "max-length N": f"{LONGEST} ({defaults['max-length']})",

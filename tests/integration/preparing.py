@@ -78,6 +78,11 @@ class Workplace:
         """Let a stage of a preparation kill the script and all its processes."""
         self.fail(stage, "os.killpg(0, signal.SIGKILL)")
 
+    def kill_at(self, stage):
+        """Let a script of bash kill itself and all its processes where a stage is half made."""
+        half = f'[[ ${{!#}} != {stage} ]] || {{ rm -rf "$1"; echo half >"$1"; kill -9 0; }}'
+        self.stub("mv", f'{half}\nPATH=${{PATH#*:}} exec mv "$@"')
+
     def stub_library(self, module, code):
         """Replace a Python module. It must not be one that `warm_commands` imports."""
         (self.root / "libraries").mkdir(exist_ok=True)

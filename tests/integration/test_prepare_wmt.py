@@ -1,10 +1,13 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
+import subprocess
+
 import pytest
 
 from fairseq_capsule_lab.cli import main
 from tests.integration import archives
-from tests.integration.preparing import Workplace, check_reading, contents, read
+from tests.integration.commands import PATH
+from tests.integration.preparing import ENVIRONMENT, SCRIPTS, Workplace, check_reading, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -21,6 +24,7 @@ ARCHIVES = {
     "wmt16-en-ro": archives.EN_RO,
 }
 SEPARATE = {"wmt17-zh-en", "nist-zh-en"}
+IN_BASH = {"wmt14-en-de", "wmt14-en-fr", "wmt17-zh-en"}
 
 
 def stages(name):
@@ -65,15 +69,6 @@ def prepared(request, tmp_path_factory):
     process = workplace.prepared(*options(request.param))
     process.name, process.workplace = request.param, workplace
     return process
-
-
-@pytest.fixture
-def workplace(request, tmp_path):
-    return make_workplace(request.param, tmp_path)
-
-
-def on(*names):
-    return pytest.mark.parametrize("workplace", names, indirect=True)
 
 
 def test_every_stage_has_the_expected_pairs(prepared, capsys):
@@ -152,11 +147,43 @@ def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
 
 
 @pytest.mark.slow
+def test_pieces_are_learnt_and_counted_for_each_language(tmp_path):
+    workplace = make_workplace("wmt14-en-de", tmp_path)
+    pieces = ["--bpe", "sentencepiece-bpe", "--merges", "50", "--share", "separate", "--max-length", "40"]
+    out = workplace.prepared("--from", "archives", *pieces).out
+    assert not list(out.glob("codes*")) and all((out / f"sentencepiece.{side}.model").exists() for side in ("en", "de"))
+    for language in ("en", "de"):
+        words, cut = (read(out / stage / f"test.{language}") for stage in ("tokenised", "bpe"))
+        assert [line.replace(" ", "").replace("▁", " ").strip() for line in cut] == words
+    lengths = [len(line.split()) for line in read(out / "bpe/train.en")]
+    assert 0 < len(read(out / "clean/train.en")) < len(lengths) and max(lengths) > 40
+
+
+def test_a_command_on_all_cores_keeps_the_order_of_the_lines(tmp_path):
+    lines = [str(number) for number in range(5000)]
+    for name, text in (("train.en", lines), ("train.de", lines[::-1]), ("valid1.en", ["one"]), ("valid1.de", [])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    code = f"""share=joint
+        source {SCRIPTS}/prepare-common.sh
+        named() {{ sed "s/^/$1 /"; }}
+        failing() {{ ! grep -q 4999; }}
+        part=out cores=3
+        on_all_cores named *.??
+        part=failed
+        on_all_cores failing *.??
+        touch never"""
+    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, env={**ENVIRONMENT, "PATH": PATH})
+    assert done.returncode and not (tmp_path / "never").exists()
+    for text in tmp_path.glob("*.??"):
+        assert read(tmp_path / "out" / text.name) == [f"{text.suffix[1:]} {line}" for line in read(text)]
+
+
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared):
     workplace = prepared.workplace
     out = workplace.root / "interrupted"
     for done, stage in enumerate(stages(prepared.name)):
-        workplace.kill(stage)
+        (workplace.kill_at if prepared.name in IN_BASH else workplace.kill)(stage)
         assert workplace.prepare(*options(prepared.name), "interrupted").returncode == -9, stage
         assert [name for name in stages(prepared.name) if (out / name).exists()] == stages(prepared.name)[:done]
         workplace.unstub()

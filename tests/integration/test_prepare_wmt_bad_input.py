@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from fairseq_capsule_lab.corpora.archives import CHECKSUMS
 from tests.integration import archives
 from tests.integration.archives import EN_RO, ZH_EN, make_archives, make_cwmt, make_ldc, pack, write_checksums
 from tests.integration.commands import PATH
@@ -127,40 +128,81 @@ def test_wrong_options_are_refused(romanian, arguments, wanted):
     assert not romanian.out.exists()
 
 
-@pytest.mark.parametrize("valid", ["newstest2014", "2013", "newstest2013+2012"])
-def test_an_unknown_validation_set_is_refused(tmp_path, valid):
-    workplace = Workplace(tmp_path, "prepare-wmt14-en-de.sh")
-    process = workplace.prepare("--valid", valid, "out")
-    assert workplace.refused(process, f"--valid must be newstest2013 or newstest2012+2013, not '{valid}'")
+# --- the scripts in bash ---------------------------------------------------------------------------------------------
+
+
+def cut_an_archive(folder):
+    halve(folder / "archives/UNv1.0.en-zh.tar.gz.01")
+    return "stage 'raw' failed: ", "tar.gz.01: no complete archive with UNv1.0.en-zh.zh and UNv1.0.en-zh.en"
+
+
+def leave_out_an_archive(folder):
+    (folder / "archives/dev.tgz").unlink()
+    return "archives/dev.tgz is missing: --from takes a folder with all archives", "run the same command again"
+
+
+def leave_out_a_text(folder):
+    (folder / "cwmt/datum2017/Book7_en.txt").unlink()
+    return ("Book7_ch.txt (or _cn) or Book7_en.txt of CWMT is missing",)
+
+
+def break_a_text(folder):
+    members = {**ZH_EN["dev.tgz"], "dev/newsdev2017-zhen-src.zh.sgm": b"<seg>one"}
+    pack(folder / "archives", "dev.tgz", members)
+    return ("newsdev2017-zhen-src.zh.sgm, segment", "no </seg>: fetch the file again")
+
+
+def keep_real_checksums(folder):
+    shutil.copy(CHECKSUMS, folder / "archives.md5")
+    return ("archives/dev.tgz: wrong checksum: delete it and fetch it again",)
+
+
+@pytest.mark.parametrize(
+    "harm", [cut_an_archive, leave_out_an_archive, leave_out_a_text, break_a_text, keep_real_checksums]
+)
+def test_bad_archives_are_refused(chinese, harm):
+    chinese.checksums.write_text("")
+    wanted = harm(chinese.root)
+    assert chinese.refused(chinese.prepare("--from", "archives", "--cwmt", "cwmt", "out"), *wanted)
+    assert nothing_made(chinese.out)
+
+
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        ("out", "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts"),
+        ("--cwmt nowhere out", "--cwmt nowhere: no such folder"),
+        ("--parts nc,news out", "--parts takes some of nc,un,cwmt, not 'nc,news'"),
+        ("--parts nc --merges 0 out", "--merges takes a positive whole number, not '0'"),
+        ("--parts nc --share both out", "--share takes joint or separate, not 'both'"),
+        ("--parts nc --form x out", "unrecognized option '--form'"),
+        ("--parts nc out --limit", "option '--limit' requires an argument"),
+        ("--parts nc a b", "name one folder OUT, not both 'a' and 'b'"),
+        ("--parts nc --codes a out", "--codes and --dict belong together"),
+        ("--parts nc --codes a --dict b out", "a.zh: no such file"),
+    ],
+)
+def test_wrong_options_of_a_script_are_refused(chinese, words, wanted):
+    assert chinese.refused(chinese.prepare(*words.split()), wanted)
+    assert not chinese.out.exists()
+
+
+def test_a_folder_of_other_options_is_refused_and_a_download_is_resumed(chinese):
+    chinese.checksums.write_text("")
+    options, mirror = ["--parts", "nc,un", "out"], (chinese.root / "archives").as_uri()
+    assert chinese.refused(chinese.prepare(*options, MIRROR="http://127.0.0.1:9"), "stage 'raw' failed: curl: (7)")
+    chinese.stub("sacremoses", "echo out of luck >&2; exit 1")
+    assert chinese.refused(chinese.prepare(*options, MIRROR=mirror), "stage 'raw' failed: out of luck")
+    assert (chinese.out / "download/dev.tgz").read_bytes() == (chinese.root / "archives/dev.tgz").read_bytes()
+    assert nothing_made(chinese.out)
+    chinese.unstub()
+    chinese.kill_at("tokenised")
+    assert chinese.prepare(*options, MIRROR=mirror).returncode == -9
+    refused = chinese.prepare("--limit", "3", *options, MIRROR=mirror)
+    assert chinese.refused(refused, "out was prepared with other options (see out/settings): delete it")
 
 
 # --- available only on registration -----------------------------------------------------------------------------------
-
-
-def test_missing_files_of_cwmt_are_named(chinese):
-    wanted = "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
-    assert chinese.refused(chinese.prepare("--from", "archives", "out"), wanted)
-    process = chinese.prepare("--from", "archives", "--cwmt", "nowhere", "out")
-    assert chinese.refused(process, "--cwmt nowhere: no such folder")
-    process = chinese.prepare("--from", "archives", "--parts", "nc,news", "out")
-    assert chinese.refused(process, "--parts takes some of nc,un,cwmt, not 'nc,news'")
-    (chinese.root / "cwmt/datum2017/Book7_en.txt").unlink()
-    process = chinese.prepare("--from", "archives", "--cwmt", "cwmt", "out")
-    assert chinese.refused(process, "Book7_ch.txt (or _cn) or Book7_en.txt of CWMT is missing")
-    assert nothing_made(chinese.out)
-
-
-def test_a_truncated_part_of_an_archive_is_refused(chinese):
-    halve(chinese.root / "archives/UNv1.0.en-zh.tar.gz.01")
-    process = chinese.prepare("--from", "archives", "--parts", "un", "out")
-    assert chinese.refused(process, "UNv1.0.en-zh.tar.gz.00", "cannot be unpacked (unexpected end of file)")
-
-
-def test_a_wrong_checksum_of_a_known_archive_is_refused(chinese):
-    process = chinese.prepare("--from", "archives", "--parts", "nc", "out")
-    wanted = "instead of 9b1aa63c1cf49dccdd20b962fe313989: delete it and fetch it again"
-    assert chinese.refused(process, "dev.tgz: wrong checksum, MD5 ", wanted)
-    assert nothing_made(chinese.out)
 
 
 @pytest.mark.parametrize(
