@@ -18,7 +18,7 @@ from tests.references import losses as literal
 from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
-CRITERION = "label_smoothed_cross_entropy_with_guided_losses"
+CRITERION = "label_smoothed_cross_entropy_with_routing_losses"
 
 
 def make_capsule_task(words=40, **options):
