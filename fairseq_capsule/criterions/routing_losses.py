@@ -71,6 +71,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         weights = self._checked_weights(model)
+        model.decoder.losses_computed = True  # the model warns of a criterion that does not say so
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
