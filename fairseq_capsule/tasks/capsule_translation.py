@@ -111,7 +111,7 @@ class CapsuleTranslationTask(TranslationTask):
         return model
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
-        """Build a criterion, attach it to the model, which fairseq builds first, and freeze the heads without a loss."""
+        """Build a criterion, attach it to the model, which fairseq builds first, and freeze heads without a loss."""
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)
         if model is None:

@@ -1,4 +1,4 @@
-"""Make the checkpoints of this folder. Commit 6d76632 made them, and they must not change.
+"""Make the checkpoints of this folder. Commit fbd7477 made them, and they must not change.
 
     python tests/compatibility/make_checkpoints.py OUT
 
