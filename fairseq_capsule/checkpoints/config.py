@@ -76,13 +76,15 @@ def _check_text(name: str, key: str, text: str) -> None:
     problem = ""
     if "${" in text:
         problem = "is an interpolation"
+    elif name.startswith(LOGGING):
+        return
     elif key in ("_name", "arch", "task", *REGISTRIES) and not COMPONENT_NAME.fullmatch(text):
         problem = "is not the name of a component"
     elif key == WRITTEN:
         problem = "would write a file"
     elif ADDRESS.search(text) and key not in OF_THE_TRAINING and text not in _default_addresses():
         problem = "is a URL that would be fetched"
-    elif NOT_PLAIN.search(text) and not name.startswith(LOGGING):
+    elif NOT_PLAIN.search(text):
         try:
             content = _constants(text)
         except ValueError:

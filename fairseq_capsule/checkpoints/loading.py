@@ -146,7 +146,7 @@ def _reason(error: Exception) -> str:
     if refused:
         return f"it contains {refused[1] or refused[2] or refused[3]}, which is not data; nothing in it was run"
     if "weights_only" in text or "Weights only" in text:
-        return "it contains something other than data, or its format is older than torch 1.0; nothing in it was run"
+        return "it is not a checkpoint, or contains something other than data; nothing in it was run"
     first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
     return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
 

