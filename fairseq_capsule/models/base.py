@@ -44,14 +44,16 @@ class CapsuleModel(BaseFairseqModel):
         return loaded
 
     def set_num_updates(self, num_updates: int) -> None:
-        """Called by fairseq before each step of a training.
+        """Called by fairseq before each step of a training, and when a checkpoint is loaded.
 
         After the first update, a warning names the losses of the mechanisms that the criterion does not compute: the
-        routing criterion has then set `losses_computed` of the decoder. Neither the model nor fairseq's own tasks see
-        the criterion.
+        routing criterion sets `losses_computed` of the decoder. Neither the model nor fairseq's own tasks see the
+        criterion.
         """
         super().set_num_updates(num_updates)
-        if num_updates != 1 or getattr(self.decoder, "losses_computed", False):
+        if num_updates == 0:
+            self.decoder.losses_computed = False
+        if num_updates != 1 or getattr(self.decoder, "losses_computed", True):
             return
         self.decoder.losses_computed = True  # warn once: with --update-freq this is called again
         if not any(parameter.requires_grad for parameter in self.parameters()):  # only a probe of the model is trained
