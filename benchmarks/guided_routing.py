@@ -17,8 +17,8 @@ from unittest import mock
 import torch
 from measure import alternate, environment, median_ratio, peak_memory, seeded
 
-from fairseq_capsule.modules import GuidedDynamicRouting
-from fairseq_capsule.routing import guided
+from capsule_routing.functions import guided
+from capsule_routing.modules import GuidedDynamicRouting
 
 
 def plain_scores(left, right, vectors, right_exponential=None):

@@ -27,8 +27,8 @@ import torch
 from fairseq.modules import MultiheadAttention
 from measure import alternate, environment, keep_memory, peak_memory, seconds, seeded
 
+from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.modules import AttentionRouting
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.references import routing as literal  # the tests check against these loops

@@ -6,7 +6,7 @@ from dataclasses import Field, field, fields
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 MOST_ITERATIONS = 100  # of a routing
 

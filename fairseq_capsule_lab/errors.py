@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 MOST = 10**9  # for every count; a larger number is a mistake
 LARGEST = 1000  # for every other number

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from fairseq_capsule.errors import UserError, one_line
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
 from fairseq_capsule_lab.processes import handling, versions

@@ -11,7 +11,7 @@ import math
 import sys
 from pathlib import Path
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 
 def gradient_sizes(checkpoint, baseline, data, split):

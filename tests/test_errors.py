@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capsule_routing.errors import UserError, missing_library
 from fairseq_capsule.data.binarised import BrokenFile
-from fairseq_capsule.errors import UserError, missing_library
 from fairseq_capsule_lab import cli
 
 

@@ -45,7 +45,7 @@ def test_the_pure_parts_patch_nothing():
     code = """
 import fairseq.checkpoint_utils as utils, fairseq.models, sys
 before = utils.load_checkpoint_to_cpu, utils.torch, len(fairseq.models.MODEL_REGISTRY)
-import fairseq_capsule.routing, fairseq_capsule.losses, fairseq_capsule.modules
+import capsule_routing.functions, capsule_routing.losses, capsule_routing.modules
 evals = [name for name, module in sys.modules.items() if name.startswith("fairseq.") and "eval" in vars(module)]
 print(before == (utils.load_checkpoint_to_cpu, utils.torch, len(fairseq.models.MODEL_REGISTRY)), *evals)
 """

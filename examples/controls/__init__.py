@@ -19,12 +19,12 @@ from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from capsule_routing.losses import bag_of_words_loss, content_agreement_loss
+from capsule_routing.modules.layers import feed_forward
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.extending import add_mechanism
-from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 from fairseq_capsule.mechanisms import Loss, Mechanism
-from fairseq_capsule.modules.layers import feed_forward
 
 
 @dataclass

@@ -14,11 +14,11 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions import RoutingResult, dynamic_routing, in_float32
+from capsule_routing.modules.layers import xavier
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.mechanisms import Mechanism
-from fairseq_capsule.modules.layers import xavier
-from fairseq_capsule.routing import RoutingResult, dynamic_routing, in_float32
 
 SMALLEST_VARIANCE = 0.01
 

@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from capsule_routing.functions import RoutingResult, in_float32
+from capsule_routing.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, Panel, View, coupling_entropy, mean_where, named
 from fairseq_capsule.mechanisms import Loss, Mechanism
 from fairseq_capsule.mechanisms.past_future import PastFuture
-from fairseq_capsule.modules import PastFutureRouting, SourceParts
-from fairseq_capsule.routing import RoutingResult, in_float32
 
 CLUSTERS, SHARPNESS = ("PAST", "FUTURE"), 4.0
 

@@ -13,10 +13,10 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions import dynamic_routing
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.mechanisms import Mechanism
-from fairseq_capsule.routing import dynamic_routing
 
 
 class LayerAggregation(nn.Module):

@@ -17,12 +17,12 @@ import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
+from capsule_routing.functions import dynamic_routing, in_float32
+from capsule_routing.functions.naive import squash
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, mean_where
 from fairseq_capsule.mechanisms import Mechanism
 from fairseq_capsule.mechanisms.base import parts_of
-from fairseq_capsule.routing import dynamic_routing, in_float32
-from fairseq_capsule.routing.naive import squash
 
 
 def valid_rows(logits, padding_mask):

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import read_checkpoint, require_finite
-from fairseq_capsule.errors import UserError
 
 
 def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:

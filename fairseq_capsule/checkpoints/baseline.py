@@ -12,9 +12,9 @@ from fairseq.models import BaseFairseqModel
 from omegaconf import MISSING, DictConfig, OmegaConf
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import model_options
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
-from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any, Set
 from fairseq.dataclass.configs import CheckpointConfig, CommonConfig, DistributedTrainingConfig
 from fairseq.registry import REGISTRIES
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 # Options that name files, folders and projects of logging services, which fairseq never evaluates, and options of
 # optimisers, which are built from the command line, never from a checkpoint.

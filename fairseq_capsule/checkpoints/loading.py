@@ -26,8 +26,8 @@ from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.config import check_config
-from fairseq_capsule.errors import UserError
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
 

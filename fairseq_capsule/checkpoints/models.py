@@ -15,9 +15,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import read_checkpoint, require_finite
 from fairseq_capsule.data.dictionaries import require_dictionaries
-from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 

@@ -11,10 +11,10 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.losses import bag_prediction_loss, bag_recall
+from capsule_routing.errors import UserError
+from capsule_routing.losses import bag_prediction_loss, bag_recall
+from capsule_routing.modules.layers import feed_forward
 from fairseq_capsule.models.outputs import encoder_states, evaluating, output_embeddings
-from fairseq_capsule.modules.layers import feed_forward
 from fairseq_capsule.options import setting
 
 READS = ChoiceEnum(["global", "last", "mean"])

@@ -13,7 +13,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
 from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names
 from fairseq_capsule.options import option

@@ -10,7 +10,7 @@ from typing import Dict, List, Tuple
 
 import numpy as np
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 MAGIC, VERSION = b"MMIDIDX\x00\x00", 1
 OLD_MAGIC = b"TNTIDX\x00\x00"

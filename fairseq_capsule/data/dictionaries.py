@@ -10,8 +10,8 @@ from typing import Any, Dict, Optional, Tuple, Union
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.data.files import read_lines
-from fairseq_capsule.errors import UserError
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import List, Union
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 
 def regular_file(path: Union[str, Path]) -> Path:

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Dict, Union
 
+from capsule_routing.errors import UserError, missing_library
 from fairseq_capsule.data.files import read_lines
-from fairseq_capsule.errors import UserError, missing_library
 
 VERSION = re.compile(r"#version: \d+(\.\d+)*", re.ASCII)
 MERGE = re.compile(r"[^ ]+ [^ ]+")

@@ -3,7 +3,7 @@
 import re
 from typing import Dict, List, Sequence
 
-from fairseq_capsule.errors import missing_library
+from capsule_routing.errors import missing_library
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 # An unknown word is one token. In text that is split into characters, ▁ stands for a space.

@@ -6,9 +6,9 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from capsule_routing.modules import CapsuleAggregation
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
-from fairseq_capsule.modules import CapsuleAggregation
 
 
 class AggregationInspection(Inspection):

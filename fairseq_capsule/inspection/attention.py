@@ -8,10 +8,10 @@ from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.models.attention import SplitAttention, masked_attention
 from fairseq_capsule.models.outputs import encode, evaluating
-from fairseq_capsule.modules import AttentionRouting
 
 PLAIN = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})  # arrays of models without a mechanism
 

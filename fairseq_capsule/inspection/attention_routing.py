@@ -8,13 +8,13 @@ from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
+from capsule_routing.functions import RoutingResult, dynamic_routing
+from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.inspection import attention
 from fairseq_capsule.inspection.attention import Explanation
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import encode
-from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 
 class AttentionRoutingInspection(Inspection):

@@ -7,10 +7,10 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
+from capsule_routing.modules import CapsulePooling, ContextGate
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import encode, layer_outputs
-from fairseq_capsule.modules import CapsulePooling, ContextGate
 
 
 class GlobalRepresentationInspection(Inspection):

@@ -7,11 +7,11 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.modules import PastFutureAttention, PastFutureOutput
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import encode, encoder_states, evaluating
-from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
 TOP_WORDS = 10

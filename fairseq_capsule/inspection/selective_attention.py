@@ -6,11 +6,11 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from capsule_routing.modules import QueryKeyNorm, SelectiveAttention
 from fairseq_capsule.inspection.attention import attention_input
 from fairseq_capsule.inspection.statistics import Statistics, added_up, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, views_in_file
 from fairseq_capsule.models.outputs import encode
-from fairseq_capsule.modules import QueryKeyNorm, SelectiveAttention
 
 
 class SelectiveAttentionInspection(Inspection):

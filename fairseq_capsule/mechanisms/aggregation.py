@@ -9,12 +9,12 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions import RoutingResult
+from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
-from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.options import setting
-from fairseq_capsule.routing import RoutingResult
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])

@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 
 
 def allow_other_iterations(routing: nn.Module, option: str, alternative: str) -> None:

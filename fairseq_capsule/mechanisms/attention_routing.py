@@ -6,9 +6,9 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.modules import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.modules import from_options
 from fairseq_capsule.options import layer_set, option, setting
 
 ENCODER_PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])

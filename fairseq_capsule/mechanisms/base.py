@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms.declaration import check_declaration, option_names, same_class
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]

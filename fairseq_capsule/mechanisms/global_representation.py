@@ -6,10 +6,10 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
+from capsule_routing.modules.global_representation import POOLINGS
 from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
-from fairseq_capsule.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
-from fairseq_capsule.modules.global_representation import POOLINGS
 from fairseq_capsule.options import setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])

@@ -10,11 +10,11 @@ from fairseq.incremental_decoding_utils import with_incremental_state
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
+from capsule_routing.errors import UserError
+from capsule_routing.losses import bag_of_words_loss, content_agreement_loss
+from capsule_routing.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
-from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
 from fairseq_capsule.options import setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])

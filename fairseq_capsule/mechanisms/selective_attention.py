@@ -6,8 +6,8 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
+from capsule_routing.modules import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.modules import from_options
 from fairseq_capsule.options import setting
 
 SIDES = ChoiceEnum(["none", "encoder", "decoder", "both"])

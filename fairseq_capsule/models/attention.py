@@ -8,9 +8,9 @@ from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.modules.prefix import extend
 from fairseq_capsule.mechanisms.base import IncrementalState, add_part
-from fairseq_capsule.modules.prefix import extend
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
 Step = Tuple[Tensor, Tensor, Optional[Tensor]]  # changed logits of a query `[B, H, 1, K]`; values and mask of all keys

@@ -9,8 +9,8 @@ from typing import Any, Dict, Optional, Set, Tuple
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, heads
 from fairseq_capsule.models.attention import SplitAttention

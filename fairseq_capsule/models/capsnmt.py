@@ -9,15 +9,15 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
+from capsule_routing.errors import UserError
+from capsule_routing.functions import RoutingResult
+from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.data.dictionaries import keep_digests
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
 from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
 from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.options import setting, validated
-from fairseq_capsule.routing import RoutingResult
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
 # there are few rows (the beam of a sentence), the product takes half the time with the embeddings on the left.

@@ -9,7 +9,7 @@ from fairseq.models import register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
 from fairseq_capsule.mechanisms.declaration import option_names

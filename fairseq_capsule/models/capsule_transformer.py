@@ -9,7 +9,7 @@ from fairseq.models import register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Place, Sizes, Source, Target, base
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention

@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.options import number_set, option, setting
 
 

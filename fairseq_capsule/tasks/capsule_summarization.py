@@ -19,8 +19,8 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import II
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.options import setting
 from fairseq_capsule.tasks import capsule_translation as base
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask, Logs, Sample

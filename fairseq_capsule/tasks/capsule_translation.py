@@ -14,14 +14,14 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
+from capsule_routing.errors import UserError
+from capsule_routing.losses import bag_overlap
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.criterions import freeze_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection import gather_statistics
-from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.base import changed_parameters

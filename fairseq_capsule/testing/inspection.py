@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Set
 import numpy as np
 from fairseq.models import BaseFairseqModel
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import INSPECTIONS, Inspection, all_views, gather_arrays, is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, Sentence, View
 from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, options_off

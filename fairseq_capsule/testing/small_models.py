@@ -13,8 +13,8 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_mod
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import heads, loss_names, mechanisms
 from fairseq_capsule.models.outputs import encoder_states
 

@@ -11,8 +11,8 @@ from fairseq.data.data_utils import post_process
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines

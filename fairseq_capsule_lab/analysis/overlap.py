@@ -7,8 +7,8 @@ from typing import List, Optional, Sequence
 import torch
 from torch import Tensor
 
+from capsule_routing.losses import bag_overlap_by_step
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.losses import bag_overlap_by_step
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches

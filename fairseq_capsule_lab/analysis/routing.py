@@ -9,12 +9,12 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
+from capsule_routing.modules import PastFutureAttention
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.inspection.attention import encoder_attention
 from fairseq_capsule.inspection.past_future import past_future
 from fairseq_capsule.inspection.statistics import Mean, Statistics, coupling_entropy, mean_where
-from fairseq_capsule.modules import PastFutureAttention
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report
 from fairseq_capsule_lab.errors import LabError

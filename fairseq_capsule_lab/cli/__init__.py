@@ -17,7 +17,7 @@ import sys
 import traceback
 from typing import List, Optional, Tuple
 
-from fairseq_capsule.errors import UserError, missing_library, one_line
+from capsule_routing.errors import UserError, missing_library, one_line
 from fairseq_capsule.root_logger import keep_root_logger
 from fairseq_capsule_lab.cli.arguments import input_folder
 from fairseq_capsule_lab.errors import LabError

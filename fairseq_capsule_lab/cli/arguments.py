@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
+from capsule_routing.errors import one_line
 from fairseq_capsule.data.files import regular_file
-from fairseq_capsule.errors import one_line
 from fairseq_capsule.options import number_ranges
 from fairseq_capsule_lab.errors import DECIMAL, LabError
 

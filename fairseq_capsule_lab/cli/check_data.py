@@ -4,7 +4,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from fairseq_capsule.errors import one_line
+from capsule_routing.errors import one_line
 from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
 from fairseq_capsule_lab.corpora.check import check_data
 from fairseq_capsule_lab.corpora.check_folder import Limits, is_train

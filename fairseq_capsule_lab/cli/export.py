@@ -3,8 +3,8 @@
 import argparse
 import importlib
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import quiet_loading
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, output_folder
 from fairseq_capsule_lab.errors import LabError, name

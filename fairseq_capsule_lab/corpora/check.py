@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
 
+from capsule_routing.errors import one_line
 from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
-from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
 from fairseq_capsule_lab.corpora.check_folder import (
     EMPTY,

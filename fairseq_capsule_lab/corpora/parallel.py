@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from tqdm import tqdm
 
-from fairseq_capsule.errors import one_line
+from capsule_routing.errors import one_line
 from fairseq_capsule_lab.processes import cores
 
 BLOCK = 1 << 17  # characters; smaller blocks divide a small text among the cores

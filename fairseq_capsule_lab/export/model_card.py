@@ -31,7 +31,7 @@ tags:
 {summary}
 
 ```python
-import fairseq_capsule.huggingface  # pip install 'fairseq-capsule[huggingface]'
+import capsule_routing.huggingface  # pip install 'fairseq-capsule[huggingface]'
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)

@@ -11,8 +11,8 @@ from fairseq.models import BaseFairseqModel
 from transformers import GenerationConfig
 from transformers.utils import logging
 
-from fairseq_capsule.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
-from fairseq_capsule.huggingface.tokenization import FILES
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
+from capsule_routing.huggingface.tokenization import FILES
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer

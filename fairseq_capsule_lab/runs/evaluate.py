@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from fairseq_capsule.errors import UserError, one_line
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
 from fairseq_capsule_lab.processes import output_of, require_tools

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule.errors import UserError, one_line
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import replace_file, replacing, require_plain
 from fairseq_capsule_lab.runs.settings import Settings

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fairseq_capsule.errors import UserError, one_line
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools
 from fairseq_capsule_lab.runs import machine, plugins

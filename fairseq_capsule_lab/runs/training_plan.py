@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins, prepared
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from fairseq_capsule.errors import one_line
+from capsule_routing.errors import one_line
 from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import scores as scoring

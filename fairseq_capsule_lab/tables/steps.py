@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from fairseq_capsule.errors import one_line
+from capsule_routing.errors import one_line
 from fairseq_capsule_lab.errors import LabError, quoted
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.tables import measures

@@ -29,13 +29,13 @@ WORKER = "assets/iframe-worker.js"
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 # Parts of the package that have a page in the API reference, and what each page documents.
 API = {
-    "fairseq_capsule.routing": "The routing functions: pure functions of tensors.",
-    "fairseq_capsule.modules": "Modules that own the parameters of a routing.",
-    "fairseq_capsule.losses": "The guided losses: pure functions of tensors.",
+    "capsule_routing.functions": "The routing functions: pure functions of tensors.",
+    "capsule_routing.modules": "Modules that own the parameters of a routing.",
+    "capsule_routing.losses": "The guided losses: pure functions of tensors.",
     "fairseq_capsule.hub": "Trained models from Python.",
     "fairseq_capsule.mechanisms": "The interface of a mechanism, and the package's own.",
     "fairseq_capsule.models": "The models.",
-    "fairseq_capsule.huggingface": "The same Transformers for Hugging Face transformers, without fairseq.",
+    "capsule_routing.huggingface": "The same Transformers for Hugging Face transformers, without fairseq.",
     "fairseq_capsule.inspection": "What a model routed: arrays, views, statistics; the interface of an inspection.",
     "fairseq_capsule.extending": "Registration of a mechanism of your own.",
     "fairseq_capsule.data": "Reading of dictionaries and binarised data.",

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import align, grow_diag_final_and
 from tests.libraries import library
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis import coverage
 from fairseq_capsule_lab.analysis.coverage import coverage_rates, coverage_report
 from fairseq_capsule_lab.evaluation.translations import Translations

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.losses import bag_overlap, bag_overlap_by_step
+from capsule_routing.losses import bag_overlap, bag_overlap_by_step
 from fairseq_capsule_lab.analysis.overlap import OverlapMean
 
 NAN = float("nan")

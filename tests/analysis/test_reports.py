@@ -8,7 +8,7 @@ from typing import Optional
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.reports import Report, column, comma_separated, escaped, markdown_table
 
 

@@ -8,9 +8,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.baseline import take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.tasks.test_capsule_translation import save
 from tests.zoo import make_task

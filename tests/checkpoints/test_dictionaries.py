@@ -11,8 +11,8 @@ from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate, interactive
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.testing import build_small
 from tests.checkpoints.ways_in import SETTINGS

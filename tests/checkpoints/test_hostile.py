@@ -9,8 +9,8 @@ from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import open_dict
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints import loading
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from tests.checkpoints.hostile import HOSTILE, MARKER, saved
 from tests.checkpoints.ways_in import WAYS, Place

@@ -15,10 +15,10 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from tests.checkpoints.ways_in import SETTINGS, TASK
 from tests.zoo import ARCHITECTURES, SMALL
 

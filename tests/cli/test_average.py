@@ -9,8 +9,8 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
-from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli import COMMANDS, arguments, build_parser, main
 from fairseq_capsule_lab.pages.figures import plot_view
 

@@ -10,8 +10,8 @@ from argparse import Namespace
 import pytest
 import torch
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.cli.world import make_world

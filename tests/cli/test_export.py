@@ -122,7 +122,7 @@ def test_a_folder_for_transformers_has_all_that_raw_text_needs(command, world, t
     assert {file.name for file in out.iterdir()} == names
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out)
-    assert type(model).__module__ == "fairseq_capsule.huggingface.modeling"
+    assert type(model).__module__ == "capsule_routing.huggingface.modeling"
     found = model.generate(**tokenizer(["a b", "c d e"], return_tensors="pt", padding=True), max_new_tokens=6)
     assert len(tokenizer.batch_decode(found, skip_special_tokens=True)) == 2
 

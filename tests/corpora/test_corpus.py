@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sacremoses import MosesTokenizer
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora import splits as corpora
 from fairseq_capsule_lab.corpora.splits import Dice, distinct, draw_splits
 from fairseq_capsule_lab.corpora.toy.sampler import LONGEST, SHORTEST, sentence_pairs

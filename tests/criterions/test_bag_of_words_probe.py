@@ -4,10 +4,10 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
+from capsule_routing.losses import bag_prediction_loss, bag_recall
+from capsule_routing.modules import GlobalRepresentation
 from fairseq_capsule.criterions.bag_of_words_probe import source_vector
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.losses import bag_prediction_loss, bag_recall
-from fairseq_capsule.modules import GlobalRepresentation
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.zoo import LENGTHS, build, encode, make_batch, make_sentences, make_task
 

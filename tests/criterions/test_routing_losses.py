@@ -8,9 +8,9 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms import Loss, Mechanism, base, register_mechanism
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.evaluation.translations import read_outputs, read_translations
 
 LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}

@@ -4,7 +4,7 @@
 TRANSLATING = """
 import sys
 sys.modules["fairseq"] = None
-import fairseq_capsule.huggingface
+import capsule_routing.huggingface
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 tokenizer, model = (kind.from_pretrained(sys.argv[1]) for kind in (AutoTokenizer, AutoModelForSeq2SeqLM))
 lines = sys.stdin.read().splitlines()

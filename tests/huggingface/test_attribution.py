@@ -8,7 +8,7 @@ from tests.libraries import library
 from tests.zoo import build, make_task
 
 inseq = library("inseq")
-from fairseq_capsule.huggingface import CapsuleTokenizer  # noqa: E402
+from capsule_routing.huggingface import CapsuleTokenizer  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported  # noqa: E402
 
 ROUTED = {"past_future": "gdr", "global_representation": "capsule", "share_all_embeddings": True}

@@ -20,7 +20,7 @@ from transformers import AutoModelForSeq2SeqLM  # noqa: E402
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache  # noqa: E402
 from transformers.modeling_outputs import BaseModelOutput  # noqa: E402
 
-from fairseq_capsule.routing import LONGEST_BLOCK  # noqa: E402
+from capsule_routing.functions import LONGEST_BLOCK  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported, refusal  # noqa: E402
 
 BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}

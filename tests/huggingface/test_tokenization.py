@@ -12,7 +12,7 @@ from tests.libraries import library
 library("transformers")
 from transformers import AutoTokenizer  # noqa: E402
 
-from fairseq_capsule.huggingface import CapsuleConfig, CapsuleTokenizer  # noqa: E402
+from capsule_routing.huggingface import CapsuleConfig, CapsuleTokenizer  # noqa: E402
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 SOURCE = [

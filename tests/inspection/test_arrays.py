@@ -9,11 +9,11 @@ import torch
 from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions import dynamic
+from capsule_routing.modules import CapsulePooling, global_representation
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.past_future import past_future
-from fairseq_capsule.modules import CapsulePooling, global_representation
-from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
 SENTENCES = make_sentences(LENGTHS)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.models import build_model
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention, lstm_attention
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 

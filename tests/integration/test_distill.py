@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from tests.cli.world import make_world
 from tests.integration.commands import PATH, PLUGIN, run

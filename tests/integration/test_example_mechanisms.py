@@ -12,7 +12,7 @@ import pytest
 import torch
 from fairseq import utils
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, run, train

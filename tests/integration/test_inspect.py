@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main

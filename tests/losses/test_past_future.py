@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from fairseq_capsule.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
+from capsule_routing.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
 from tests.references import losses as literal
 
 WORDS, SIZE, CAPSULES = 11, 3, 4

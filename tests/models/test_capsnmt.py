@@ -9,7 +9,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from tests.references.capsnmt_decoder import capsnmt_features
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 

@@ -7,15 +7,15 @@ import torch
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import build_model
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions.horizontal.chunk import BLOCK
+from capsule_routing.functions.horizontal.recurrent import LONGEST_BLOCK, WIDTH
+from capsule_routing.modules import AttentionRouting
+from capsule_routing.modules.prefix import ShortPrefix
 from fairseq_capsule.inspection.attention import explain
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.beams import SENTENCES
-from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.modules.prefix import ShortPrefix
 from fairseq_capsule.options import layer_set
-from fairseq_capsule.routing.horizontal.chunk import BLOCK
-from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_criterion, make_sentences, make_task
 
 

@@ -7,7 +7,7 @@ import torch
 from fairseq.models import build_model
 from fairseq.quantization_utils import quantize_model_scalar
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import Source
 from tests.zoo import LENGTHS, build, logits_of, make_batch, make_criterion, make_sentences, make_task
 

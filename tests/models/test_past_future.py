@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.models import build_model
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import Source, Target
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from tests.zoo import build, encode, logits_of, make_batch, make_sentences
 
 BATCH = make_batch(make_sentences([(5, 4), (3, 6)]))

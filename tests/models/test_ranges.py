@@ -6,7 +6,7 @@ import re
 import pytest
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule.testing import build_small
 from tests.zoo import ARCHITECTURES, build
 

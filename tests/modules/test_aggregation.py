@@ -4,8 +4,8 @@ import pytest
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
-from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.modules.layers import sinusoids
+from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
+from capsule_routing.modules.layers import sinusoids
 from tests.references import aggregation as literal
 
 MASK = torch.tensor([[False] * 5, [True, True, False, False, False], [False, False, False, False, True]])

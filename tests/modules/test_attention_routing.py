@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import horizontal_routing, vertical_routing
+from capsule_routing.functions import horizontal_routing, vertical_routing
+from capsule_routing.modules import AttentionRouting
 from tests.routing.test_attention_routing import attention_inputs
 from tests.routing.test_dynamic import masks
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
-from fairseq_capsule.modules.global_representation import POOLINGS
+from capsule_routing.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
+from capsule_routing.modules.global_representation import POOLINGS
 from tests.references.pooling import capsule_pooling
 
 WIDTH = 12

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
+from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 
 
 def test_padding_is_never_read():

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.modules import GuidedDynamicRouting, PastFutureAttention, PastFutureClassifier
+from capsule_routing.modules import GuidedDynamicRouting, PastFutureAttention, PastFutureClassifier
 from tests.references.routing import guided_routing
 
 SOURCE, STATE = 5, 7

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule.modules.prefix import GrowingRows, RowHistory, extend
-from fairseq_capsule.routing import LONGEST_BLOCK, route_last_token
-from fairseq_capsule.routing.horizontal.chunk import BLOCK
+from capsule_routing.functions import LONGEST_BLOCK, route_last_token
+from capsule_routing.functions.horizontal.chunk import BLOCK
+from capsule_routing.modules.prefix import GrowingRows, RowHistory, extend
 
 MODES = {"gradients": torch.enable_grad, "no gradients": torch.no_grad, "inference": torch.inference_mode}
 

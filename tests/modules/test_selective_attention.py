@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from fairseq_capsule.modules import QueryKeyNorm, SelectiveAttention
+from capsule_routing.modules import QueryKeyNorm, SelectiveAttention
 from tests.references.selection import normed_logits, selective_logits
 
 B, H, L, D = 3, 3, 6, 4

@@ -5,7 +5,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.pages.figures import missing_characters
 from tests.pages.inspections import SOURCE, TARGET, make_inspection
 

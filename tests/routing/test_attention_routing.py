@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import horizontal_routing, vertical_routing
+from capsule_routing.functions import horizontal_routing, vertical_routing
 from tests.references import routing as reference
 from tests.routing.test_dynamic import masks, same_with_gradient
 

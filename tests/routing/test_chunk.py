@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import horizontal_routing, route_last_token
-from fairseq_capsule.routing.horizontal import BLOCKS_PAY
-from fairseq_capsule.routing.horizontal.chunk import BLOCK, causal_routing
-from fairseq_capsule.routing.horizontal.recurrent import append_to_block, in_own_block, split_block
+from capsule_routing.functions import horizontal_routing, route_last_token
+from capsule_routing.functions.horizontal import BLOCKS_PAY
+from capsule_routing.functions.horizontal.chunk import BLOCK, causal_routing
+from capsule_routing.functions.horizontal.recurrent import append_to_block, in_own_block, split_block
 from tests.references import routing as reference
 from tests.routing.test_dynamic import same_with_gradient
 

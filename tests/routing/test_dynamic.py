@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import RoutingResult, dynamic_routing, leaky_softmax, masked_softmax, squash
-from fairseq_capsule.routing.precision import in_float32
+from capsule_routing.functions import RoutingResult, dynamic_routing, leaky_softmax, masked_softmax, squash
+from capsule_routing.functions.precision import in_float32
 from tests.references import routing as reference
 
 COMPETITIONS = ["output", "leaky", "input"]

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from fairseq_capsule.routing import additive_scores, guided, squared_exponential
-from fairseq_capsule.routing.naive import additive_scores as plain
+from capsule_routing.functions import additive_scores, guided, squared_exponential
+from capsule_routing.functions.naive import additive_scores as plain
 
 
 def arguments(batch=2, left=3, right=5, groups=2, size=4, rows=3, dtype=torch.float64, scale=1.0):

@@ -5,9 +5,9 @@ import inspect
 import pytest
 import torch
 
+from capsule_routing.functions import naive
+from capsule_routing.functions.horizontal.chunk import causal_routing
 from fairseq_capsule import routing
-from fairseq_capsule.routing import naive
-from fairseq_capsule.routing.horizontal.chunk import causal_routing
 from tests.references import routing as reference
 from tests.routing.test_attention_routing import attention_inputs, without_padding
 from tests.routing.test_chunk import last_tokens

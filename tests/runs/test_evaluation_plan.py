@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.errors import one_line as escaped
+from capsule_routing.errors import one_line as escaped
 from fairseq_capsule_lab.cli.evaluate import OPTIONS
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, Settings, evaluate

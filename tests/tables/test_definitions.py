@@ -7,7 +7,7 @@ import pytest
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
 from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.printing import plot
 from fairseq_capsule_lab.tables.results import Figures, Results, gather

@@ -8,7 +8,7 @@ import os
 import pytest
 from scipy import stats
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.definitions import load_table

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.commands import missing
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table, table_names
 from fairseq_capsule_lab.tables.measures import RATIOS, SOURCES, applies, model_options

@@ -10,8 +10,8 @@ from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task

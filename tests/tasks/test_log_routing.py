@@ -8,13 +8,13 @@ import torch
 from fairseq.logging import metrics
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
+from capsule_routing.functions import horizontal_routing, vertical_routing
+from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.inspection import capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention
 from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms
-from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import horizontal_routing, vertical_routing
 from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.tasks.test_capsule_translation import make_capsule_task

@@ -2,8 +2,8 @@
 
 import pytest
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.testing import INVARIANTS
 from fairseq_capsule.testing.small_models import build_small, criterion_of
 

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairseq_capsule.errors import UserError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.pages.page import page_policy
 from fairseq_capsule_lab.pages.server import limits, requests
 from fairseq_capsule_lab.pages.server.requests import Refusal

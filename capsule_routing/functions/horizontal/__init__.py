@@ -9,9 +9,9 @@ from typing import Optional, Tuple
 
 from torch import Tensor
 
-from fairseq_capsule.routing.horizontal.chunk import causal_routing
-from fairseq_capsule.routing.horizontal.parallel import positional_routing
-from fairseq_capsule.routing.precision import in_float32
+from capsule_routing.functions.horizontal.chunk import causal_routing
+from capsule_routing.functions.horizontal.parallel import positional_routing
+from capsule_routing.functions.precision import in_float32
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2

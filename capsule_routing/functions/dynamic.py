@@ -10,8 +10,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 import torch
 from torch import Tensor
 
-from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
+from capsule_routing.functions.precision import in_float32
+from capsule_routing.functions.squash import leaky_softmax, masked_softmax, squash
 
 
 def weighted_sum(coupling: Tensor, votes: Tensor) -> Tensor:

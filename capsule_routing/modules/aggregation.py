@@ -5,8 +5,8 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
-from fairseq_capsule.routing import RoutingResult, dot_product_agreement, dynamic_routing
+from capsule_routing.functions import RoutingResult, dot_product_agreement, dynamic_routing
+from capsule_routing.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
 
 
 class CapsuleAggregation(nn.Module):

@@ -1,15 +1,15 @@
 """Modules that own the parameters of a routing. They take plain keyword arguments, no config objects."""
 
-from fairseq_capsule.modules.aggregation import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.modules.attention_routing import AttentionRouting
-from fairseq_capsule.modules.global_representation import (
+from capsule_routing.modules.aggregation import CapsuleAggregation, SimpleAggregation
+from capsule_routing.modules.attention_routing import AttentionRouting
+from capsule_routing.modules.global_representation import (
     CapsulePooling,
     ContextGate,
     GlobalRepresentation,
     MeanPooling,
     PlainSum,
 )
-from fairseq_capsule.modules.past_future import (
+from capsule_routing.modules.past_future import (
     GuidedDynamicRouting,
     HolisticContext,
     PastFutureAttention,
@@ -18,7 +18,7 @@ from fairseq_capsule.modules.past_future import (
     PastFutureRouting,
     SourceParts,
 )
-from fairseq_capsule.modules.selective_attention import QueryKeyNorm, SelectiveAttention
+from capsule_routing.modules.selective_attention import QueryKeyNorm, SelectiveAttention
 
 __all__ = [
     "AttentionRouting",

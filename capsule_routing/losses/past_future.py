@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_capsule.losses.log_normalisers import weighted_log_normalisers
-from fairseq_capsule.routing.precision import without_autocast
+from capsule_routing.functions.precision import without_autocast
+from capsule_routing.losses.log_normalisers import weighted_log_normalisers
 
 Mask = Optional[Tensor]  # True marks padding
 

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.precision import without_autocast
-from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
+from capsule_routing.functions.precision import without_autocast
+from capsule_routing.functions.squash import curvatures, norm_parts, squash_gradient
 
 
 def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] = None) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
+from capsule_routing.functions import horizontal_routing, in_float32, route_last_token, vertical_routing
 
 Factors = Optional[Tuple[Tensor, Tensor]]
 

@@ -1,12 +1,12 @@
 """Losses as pure functions of tensors, summed over a batch, in nats. They have no parameters and no state."""
 
-from fairseq_capsule.losses.past_future import (
+from capsule_routing.losses.past_future import (
     bag_of_words_loss,
     bag_overlap,
     bag_overlap_by_step,
     content_agreement_loss,
 )
-from fairseq_capsule.losses.probe import bag_prediction_loss, bag_recall
+from capsule_routing.losses.probe import bag_prediction_loss, bag_recall
 
 __all__ = [
     "bag_of_words_loss",

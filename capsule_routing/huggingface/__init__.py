@@ -5,9 +5,9 @@
 
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from fairseq_capsule.huggingface.configuration import CapsuleConfig
-from fairseq_capsule.huggingface.modeling import CapsuleForConditionalGeneration
-from fairseq_capsule.huggingface.tokenization import CapsuleTokenizer
+from capsule_routing.huggingface.configuration import CapsuleConfig
+from capsule_routing.huggingface.modeling import CapsuleForConditionalGeneration
+from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 
 AutoConfig.register(CapsuleConfig.model_type, CapsuleConfig)
 AutoModelForSeq2SeqLM.register(CapsuleConfig, CapsuleForConditionalGeneration)

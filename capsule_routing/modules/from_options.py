@@ -4,15 +4,15 @@ from typing import Any, Dict, Optional
 
 from torch import nn
 
-from fairseq_capsule.modules.attention_routing import AttentionRouting
-from fairseq_capsule.modules.global_representation import CapsulePooling, MeanPooling
-from fairseq_capsule.modules.past_future import (
+from capsule_routing.modules.attention_routing import AttentionRouting
+from capsule_routing.modules.global_representation import CapsulePooling, MeanPooling
+from capsule_routing.modules.past_future import (
     GuidedDynamicRouting,
     PastFutureAttention,
     PastFutureClassifier,
     PastFutureRouting,
 )
-from fairseq_capsule.modules.selective_attention import QueryKeyNorm, SelectiveAttention
+from capsule_routing.modules.selective_attention import QueryKeyNorm, SelectiveAttention
 
 
 def encoder_attention_routing(config: Any) -> Optional[AttentionRouting]:

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.precision import in_float32, without_autocast
-from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
+from capsule_routing.functions.precision import in_float32, without_autocast
+from capsule_routing.functions.squash import curvatures, norm_parts, squash_gradient
 
 
 @in_float32

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing.precision import without_autocast
-from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
+from capsule_routing.functions.precision import without_autocast
+from capsule_routing.functions.squash import curvatures, norm_parts, squash_gradient
 
 # Positions in a block, also in the cache of a long prefix in decoding (recurrent.py). CPU time on one core, 8 heads of
 # 64: with 32 or 128 a training step is slower at 1,024 words (727 and 628 ms instead of 582 ms). With 128 or more a

@@ -10,11 +10,11 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
-from fairseq_capsule.huggingface.cache import VotesLayer, new_cache
-from fairseq_capsule.huggingface.configuration import CapsuleConfig
-from fairseq_capsule.huggingface.layers import Memory, Side
-from fairseq_capsule.modules import ContextGate, GlobalRepresentation, HolisticContext, PlainSum, SourceParts
-from fairseq_capsule.modules import from_options as modules
+from capsule_routing.huggingface.cache import VotesLayer, new_cache
+from capsule_routing.huggingface.configuration import CapsuleConfig
+from capsule_routing.huggingface.layers import Memory, Side
+from capsule_routing.modules import ContextGate, GlobalRepresentation, HolisticContext, PlainSum, SourceParts
+from capsule_routing.modules import from_options as modules
 
 
 @dataclass

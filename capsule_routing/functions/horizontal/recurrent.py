@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing.horizontal.chunk import CausalVotes
-from fairseq_capsule.routing.precision import in_float32
+from capsule_routing.functions.horizontal.chunk import CausalVotes
+from capsule_routing.functions.precision import in_float32
 
 # A prefix of up to this number of positions is a single block. It needs no padding, and an iteration is two products.
 # CPU time on one core, 5 hypotheses, 8 heads of 64, for the routing and the cache of a step, at 72 / 96 / 127 / 160 /

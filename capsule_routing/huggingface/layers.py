@@ -9,9 +9,9 @@ from torch.nn.functional import dropout, embedding, pad
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 
-from fairseq_capsule.huggingface.cache import PrefixLayer, QueriesLayer
-from fairseq_capsule.huggingface.configuration import CapsuleConfig
-from fairseq_capsule.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
+from capsule_routing.huggingface.cache import PrefixLayer, QueriesLayer
+from capsule_routing.huggingface.configuration import CapsuleConfig
+from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
 
 
 class Memory(NamedTuple):

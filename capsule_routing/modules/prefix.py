@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing.horizontal.chunk import BLOCK
-from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, append_to_block, in_own_block, split_block
+from capsule_routing.functions.horizontal.chunk import BLOCK
+from capsule_routing.functions.horizontal.recurrent import LONGEST_BLOCK, append_to_block, in_own_block, split_block
 
 
 class RowHistory(NamedTuple):

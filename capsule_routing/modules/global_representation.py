@@ -8,9 +8,9 @@ from typing import Any, Iterable, Optional, Sequence
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules import layers
-from fairseq_capsule.modules.layers import Mask
-from fairseq_capsule.routing import RoutingResult, dynamic_routing
+from capsule_routing.functions import RoutingResult, dynamic_routing
+from capsule_routing.modules import layers
+from capsule_routing.modules.layers import Mask
 
 POOLINGS = ("attentive", "mean", "concat")
 

@@ -9,8 +9,8 @@ from typing import Callable, Optional, Sequence, Tuple, Union
 import torch
 from torch import Tensor
 
-from fairseq_capsule.routing.dynamic import RoutingResult
-from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax
+from capsule_routing.functions.dynamic import RoutingResult
+from capsule_routing.functions.squash import leaky_softmax, masked_softmax
 
 Agreement = Callable[[Tensor, Tensor], Tensor]
 

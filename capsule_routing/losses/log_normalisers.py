@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.precision import autocast_dtype, without_autocast
+from capsule_routing.functions.precision import autocast_dtype, without_autocast
 
 # Logits in memory at a time. On a CPU: four megabytes in float32. On a GPU: enough to keep it busy.
 BLOCK = {"cpu": 2**20, "cuda": 2**26}

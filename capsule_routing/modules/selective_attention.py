@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, rms_norm
 
-from fairseq_capsule.routing import in_float32
+from capsule_routing.functions import in_float32
 
 
 class QueryKeyNorm(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.precision import in_float32
+from capsule_routing.functions.precision import in_float32
 
 # If the last dimension is shorter than this, a softmax over it is several times faster as one over the first dimension.
 FEW = 32

@@ -11,9 +11,9 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from capsule_routing.functions import RoutingResult, in_float32, squash
+from capsule_routing.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, xavier
 from fairseq_capsule import routing
-from fairseq_capsule.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, xavier
-from fairseq_capsule.routing import RoutingResult, in_float32, squash
 
 
 class SourceParts(NamedTuple):

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, EncoderDecoderCache
 
-from fairseq_capsule.huggingface.configuration import CapsuleConfig
-from fairseq_capsule.modules import SourceParts
-from fairseq_capsule.modules.prefix import Extended, extend
+from capsule_routing.huggingface.configuration import CapsuleConfig
+from capsule_routing.modules import SourceParts
+from capsule_routing.modules.prefix import Extended, extend
 
 
 class _KeptLayer(CacheLayerMixin):
@@ -50,10 +50,10 @@ class _KeptLayer(CacheLayerMixin):
 
 
 class PrefixLayer(_KeptLayer):
-    """The prefix of a self-attention that routes its logits (`fairseq_capsule.modules.prefix`)."""
+    """The prefix of a self-attention that routes its logits (`capsule_routing.modules.prefix`)."""
 
     def extend(self, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Extended:
-        """Append a position `[B, H, 1, d]`; arguments as in `fairseq_capsule.modules.prefix.extend`."""
+        """Append a position `[B, H, 1, d]`; arguments as in `capsule_routing.modules.prefix.extend`."""
         self.device, self.batch_size = query.device, len(query)
         extended = extend(self.kept, query, key, value, scale)
         self.kept = extended.prefix
