@@ -105,16 +105,15 @@ def layer_set(name: str, text: str, layers: int) -> List[int]:
     return chosen
 
 
-# Readings of the papers: options that change what the same paper means, and that older checkpoints do not have.
-# For each, an option that marks the models that have it, and the value of models trained without it.
-READINGS = {"decoder_norms": ("decoder_context", "after"), "guided_reduction": ("guided_heads", "sum")}
+# Readings of the papers, which are shown with a model: for each, an option that is "none" if the reading has no effect.
+READINGS = {"decoder_norms": "decoder_context", "guided_reduction": "guided_heads"}
 
 
 def readings(options: Any) -> Dict[str, str]:
     """Return the readings in a model's options (a config, a mapping or a Namespace); without those of no effect."""
     values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
-    markers = {name: marker for name, (marker, _) in READINGS.items() if name in values}
-    return {name: str(values[name]) for name, marker in markers.items() if str(values.get(marker)) != "none"}
+    known = {name: marker for name, marker in READINGS.items() if name in values}
+    return {name: str(values[name]) for name, marker in known.items() if str(values.get(marker)) != "none"}
 
 
 def in_words(chosen: Mapping[str, str]) -> str:

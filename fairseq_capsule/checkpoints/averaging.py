@@ -10,8 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.contents import require_finite
-from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.loading import read_checkpoint, require_finite
 
 
 def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
@@ -45,8 +44,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     kept = {key: value for key, value in checkpoint["extra_state"].items() if key not in ("ema", "ema_fp32_params")}
     return {
         **checkpoint,
-        # As fairseq saves it: a DictConfig would be refused when loaded. The only interpolations are those that fairseq
-        # adds to configs of older options.
+        # As fairseq saves it. The only interpolations are those that fairseq adds to configs of older options.
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,

@@ -10,13 +10,11 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import model_options
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
-from fairseq_capsule.options import READINGS, readings
 
 logger = logging.getLogger(__name__)
 
@@ -47,34 +45,20 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     """Copy the sizes, the layer options and the sharing of embeddings from a baseline to a model's config.
 
     `config` has the options that fairseq passes to `build_model`. It is changed in place, so that the checkpoints of
-    the training contain the options that the model was built with. Another kind of model in the checkpoint `state`, or
-    an option with an impossible value, raises a UserError.
+    the training contain the options that the model was built with. Another kind of model in the checkpoint `state`
+    raises a UserError.
     """
-    label = f"--like-baseline {path}"
-    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter with content.
-    shapes = [parameter.shape for parameter in _parameters(label, state).values() if parameter.numel()]
-    largest = max((side for shape in shapes for side in shape), default=0)
     options, taken = _flat(model_options(state)), []
     for name in list(vars(config) if isinstance(config, Namespace) else config):
-        value = options.get(name)
         if name not in options:
             if NEEDED.fullmatch(name):
                 remedy = "name a baseline of the model's kind, Transformer or LSTM"
-                raise UserError(f"{label}: it has no option {name}; {remedy}")
+                raise UserError(f"--like-baseline {path}: it has no option {name}; {remedy}")
             continue
-        if CHOICE.fullmatch(name):
-            allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
-        elif SIZE.fullmatch(name) or name in POSITIONS and options.get(POSITIONS[name]) is True:
-            allowed = type(value) is int and 1 <= value <= (len(shapes) if name.endswith("_layers") else largest)
-        else:
-            continue
-        taken.append(f"{name}={value}")
-        try:
-            if not allowed and value is not None:  # None leaves the option to fairseq
-                raise ValueError(name)
-            setattr(config, name, value)
-        except (OmegaConfBaseException, ValueError) as error:
-            raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}") from error
+        learned = name in POSITIONS and options.get(POSITIONS[name]) is True
+        if learned or CHOICE.fullmatch(name) or SIZE.fullmatch(name):
+            setattr(config, name, options[name])
+            taken.append(f"{name}={options[name]}")
     logger.info(f"{path}: took {', '.join(taken)}")
 
 
@@ -88,8 +72,7 @@ def refuse_other_computation(
     returns the names of the options that a config's mechanisms set.
     """
     options, own = _flat(model_options(state)), _flat(config)
-    without_effect = READINGS.keys() - readings(options)
-    compared = routing_options(Namespace(**options)).union(filter(COMPUTATION.fullmatch, own)) - without_effect
+    compared = routing_options(Namespace(**options)).union(filter(COMPUTATION.fullmatch, own))
     for name in sorted(compared & options.keys() & own.keys()):
         theirs, ours = options[name], own[name]
         if theirs is not None and ours is not None and str(theirs) != str(ours):
@@ -114,7 +97,7 @@ def init_from_baseline(
     shares raise a UserError.
     """
     label = f"--init-from-baseline {path}"
-    baseline = _parameters(label, state)
+    baseline: Dict[str, Tensor] = state["model"]
     refuse_other_dictionaries(label, state, source, target)
     model.upgrade_state_dict(baseline)
     own = model.state_dict()
@@ -147,13 +130,6 @@ def init_from_baseline(
 
 def _names(names: List[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
-
-
-def _parameters(label: str, state: Dict[str, Any]) -> Dict[str, Tensor]:
-    parameters = state.get("model")
-    if not isinstance(parameters, dict):
-        raise UserError(f"{label}: it contains no model")
-    return parameters
 
 
 def _flat(options: Any) -> Dict[str, Any]:

@@ -1,142 +1,80 @@
 """Loading of fairseq's checkpoints. All commands, of fairseq and of this package, read them through `load`.
 
-It reads a file once, builds its content again (`contents`), and checks its options before fairseq sees them
-(`config`), because fairseq evaluates several options as Python. Only this module patches fairseq:
+It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`config`), because
+fairseq evaluates several options as Python. Only this module patches fairseq:
 
 - In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours. torch itself stays as it is.
-- In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has built and broadcasts when several
-  processes resume. fairseq has made a config of its options, whose classes are allowed only for this call.
-- `file_utils.load_archive_file` unpacks tar archives for the hub with `archives`; fairseq would write anywhere.
-- `models.build_model` refuses an unknown architecture: the message of fairseq ends in an error of its own, a KeyError.
-- `eval` in fairseq's modules parses only literals, in case a string arrives by another way. Each module gets its own
-  `eval`, which hides Python's, when it is there or when a checkpoint is read.
-- `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. Only there a training
-  knows both the file to restore and the options of its model before the parameters are loaded.
+- In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has loaded and broadcasts when several
+  processes resume. Since torch 2.6 fairseq's own call fails at the config in it.
+- `file_utils.load_archive_file` unpacks tar archives for the hub. fairseq would write anywhere.
+- `models.build_model` refuses an unknown architecture. fairseq's message for it ends in a KeyError of its own.
 """
 
-import contextlib
+import functools
 import os
-import pickle
 import re
-import sys
+import shutil
+import tarfile
+import tempfile
 import types
 from argparse import Namespace
-from collections import defaultdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
+from typing import Any, Callable, Dict, List, Mapping, Union
 
 import numpy as np
 import torch
 from fairseq import checkpoint_utils, file_utils, models
 from fairseq.distributed import utils as distributed_utils
-from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-from fairseq.trainer import Trainer
-from omegaconf import DictConfig, ListConfig
-from omegaconf.base import ContainerMetadata, Metadata
-from omegaconf.nodes import AnyNode
+from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.archives import unpack
-from fairseq_capsule.checkpoints.config import check_config, literal
-from fairseq_capsule.checkpoints.contents import CODES, rebuild
-from fairseq_capsule.data.files import regular_file
-from fairseq_capsule.options import READINGS, in_words, readings
+from fairseq_capsule.checkpoints.config import check_config
 
-# Everything in a checkpoint that rank 0 has loaded: a config, arrays as numpy pickles them, and what holds the rest.
-BROADCAST_CLASSES: List[Any] = [
-    *(AnyNode, ContainerMetadata, DictConfig, ListConfig, Metadata, defaultdict, dict, int, list, Any, Namespace),
-    *(np.dtype, np.ndarray, np.empty(0).__reduce__()[0], *{type(np.dtype(code)) for code in CODES}),
-    distributed_utils._TensorPlaceholder,
-]
-FAIRSEQ_LOAD_ARCHIVE, FAIRSEQ_LOAD_INTO_TRAINER = file_utils.load_archive_file, Trainer.load_checkpoint
+FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
 FAIRSEQ_BUILD_MODEL = models.build_model
 
 
-def install() -> None:
-    """Patch fairseq. A second call changes nothing."""
-    for module, function in ((checkpoint_utils, load), (distributed_utils, _load_broadcast)):
-        if not isinstance(module.torch, _StandIn):
-            module.torch = _StandIn(module.torch, function)
-    file_utils.load_archive_file = _load_archive
-    Trainer.load_checkpoint = _load_into_trainer
-    models.build_model = _build_model
-    _replace_eval()
+class NumberType:
+    """What `numpy.dtype` in a pickle becomes. numpy's own type trusts the state that a file gives it."""
+
+    order = "="
+
+    def __init__(self, code: str, *_: Any):
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        self.order = state[1]
 
 
-def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
-    """Read a checkpoint to the CPU, as fairseq does.
+class Numbers(np.ndarray):
+    """What an array in a pickle becomes: `--eval-bleu` adds arrays to the metrics that fairseq saves.
 
-    A UserError says if it is damaged, or contains something other than a checkpoint's data. A missing file raises an
-    OSError.
+    It is filled once, by numpy's reader of plain bytes, which refuses objects. It is saved as an array of numpy.
     """
-    install()
-    with _naming_the_file(regular_file(path)):
-        state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-        return state
+
+    def __new__(cls, *_: Any) -> "Numbers":
+        return super().__new__(cls, 0)
+
+    def __setstate__(self, state: Any) -> None:
+        if self.size:  # a tensor could use the memory that a second state frees
+            raise ValueError("an array with two contents")
+        _, shape, kind, fortran, content = state
+        array: Any = np.frombuffer(content, kind.order + kind.code).reshape(shape, order="F" if fortran else "C")
+        super().__setstate__(array.__reduce__()[2])
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
 
 
-def read_options(path: Union[str, Path]) -> Dict[str, Any]:
-    """Read a checkpoint as it is in the file, options in plain dicts and Namespaces. Errors as in `read_checkpoint`."""
-    with open(regular_file(path), "rb") as file:
-        return load(file)
-
-
-def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
-    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had.
-
-    A UserError as in `read_checkpoint` says what is wrong.
-    """
-    _replace_eval()
-    if isinstance(getattr(file, "name", None), str):
-        regular_file(file.name)  # opened by fairseq
-    with _naming_the_file(getattr(file, "name", "checkpoint")):
-        state = rebuild(file.read())
-        check_config(state)
-        return with_readings(state)
-
-
-def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
-    """Add the readings that an older checkpoint lacks to it, with the values that it was trained with.
-
-    `state` is changed in place and returned. fairseq fills in its own defaults later, and ignores `--model-overrides`
-    of options that are missing.
-    """
-    for options in _all_options(state):
-        values = vars(options) if isinstance(options, Namespace) else options
-        for name, (marker, before) in READINGS.items():
-            if isinstance(values, dict) and marker in values:
-                values.setdefault(name, before)
-    return state
-
-
-def model_options(state: Mapping[str, Any]) -> Any:
-    """Return the options of the model of a checkpoint: a config, a mapping or a Namespace; {} if there are none."""
-    return next(filter(None, _all_options(state)), {})
-
-
-def _all_options(state: Mapping[str, Any]) -> List[Any]:
-    config = state.get("cfg")
-    return [config.get("model") if isinstance(config, Mapping) else None, state.get("args")]
-
-
-def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> None:
-    """Raise a UserError if the model's `options` have another reading than a checkpoint, the result of `with_readings`.
-
-    The parameters may have the same names and shapes.
-    """
-    old, own = readings(model_options(state)), readings(options)
-    for name, value in old.items():
-        if own.get(name, value) != value:
-            trained = in_words({name: value})
-            present = in_words({name: own[name]})
-            remedy = f"continue with {value}, or train anew in another --save-dir"
-            raise UserError(f"{path}: it was trained with {trained}, but the model has {present}; {remedy}")
-
-
-def _load_broadcast(file: Any, *_: Any, **__: Any) -> Any:
-    with torch.serialization.safe_globals(BROADCAST_CLASSES):
-        return torch.load(file, map_location="cpu", weights_only=True)
+# What torch's unpickler uses for names in a pickle, in addition to its own. The second name is that of numpy 1.
+CLASSES: List[Any] = [
+    Namespace,
+    (Numbers, "numpy._core.multiarray._reconstruct"),
+    (Numbers, "numpy.core.multiarray._reconstruct"),
+    (Numbers, "numpy.ndarray"),
+    (NumberType, "numpy.dtype"),
+]
 
 
 class _StandIn(types.ModuleType):
@@ -150,20 +88,82 @@ class _StandIn(types.ModuleType):
         return getattr(self._module, name)
 
 
+def install() -> None:
+    """Patch fairseq. A second call changes nothing."""
+    load_broadcast = functools.partial(torch.load, weights_only=False)  # from rank 0, where `load` has checked it
+    for module, function in ((checkpoint_utils, load), (distributed_utils, load_broadcast)):
+        if not isinstance(module.torch, _StandIn):
+            module.torch = _StandIn(module.torch, function)
+    file_utils.load_archive_file = _load_archive
+    models.build_model = _build_model
+
+
+def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
+    """Read a checkpoint from an open file to the CPU, in place of `torch.load`.
+
+    A UserError says that it is damaged, that it contains something other than data, or that an option breaks a rule.
+    """
+    try:
+        with torch.serialization.safe_globals(CLASSES):
+            state: Dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        check_config(state)
+    except Exception as error:
+        raise UserError(f"{getattr(file, 'name', 'checkpoint')}: not loaded: {_reason(error)}") from error
+    return state
+
+
+def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
+    """Read a checkpoint to the CPU, as fairseq does. Errors as in `load`; a missing file raises an OSError."""
+    install()
+    try:
+        state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        return state
+    except (LookupError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: it is not a checkpoint of fairseq ({type(error).__name__}: {error})") from error
+
+
+def read_options(path: Union[str, Path]) -> Dict[str, Any]:
+    """Read a checkpoint as it is in the file, options in plain dicts and Namespaces. Errors as in `read_checkpoint`."""
+    with open(path, "rb") as file:
+        return load(file)
+
+
+def model_options(state: Mapping[str, Any]) -> Any:
+    """Return the options of the model of a checkpoint: a config, a mapping or a Namespace; {} if there are none."""
+    config = state.get("cfg")
+    return (config.get("model") if isinstance(config, Mapping) else None) or state.get("args") or {}
+
+
+def require_finite(path: Union[str, Path], parameters: Mapping[str, Tensor]) -> None:
+    """Raise a UserError if parameters of a model or a criterion in a checkpoint are NaN or infinite."""
+    for name, parameter in parameters.items():
+        if not parameter.isfinite().all():
+            raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")
+
+
+def _reason(error: Exception) -> str:
+    """Summarise an error in one line. torch's own messages explain how to load the file anyway."""
+    text = str(error)
+    if isinstance(error, UserError):
+        return text
+    refused = re.search(r"GLOBAL (\S+)|function (<.+>)|class (\S+)", text)
+    if refused:
+        return f"it contains {refused[1] or refused[2] or refused[3]}, which is not data; nothing in it was run"
+    if "weights_only" in text or "Weights only" in text:
+        return "it is not a checkpoint, or contains something other than data; nothing in it was run"
+    first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
+    return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
+
+
 def _load_archive(archive_file: str) -> Any:
+    """Return the folder of a model for the hub, as fairseq does. A tar archive is unpacked in its place."""
     try:
         path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
     except OSError:
         raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
     if not os.path.isdir(path):
-        unpack(archive_file, regular_file(path))
+        _unpack(archive_file, path)
     return FAIRSEQ_LOAD_ARCHIVE(archive_file)
-
-
-def _load_into_trainer(trainer: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
-    if PathManager.isfile(filename):
-        refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
-    return FAIRSEQ_LOAD_INTO_TRAINER(trainer, filename, *args, **kwargs)
 
 
 def refuse_unknown_architecture(name: Any) -> None:
@@ -178,40 +178,16 @@ def _build_model(cfg: Any, *args: Any, **kwargs: Any) -> Any:
     return FAIRSEQ_BUILD_MODEL(cfg, *args, **kwargs)
 
 
-def _replace_eval() -> None:
-    for name, module in list(sys.modules.items()):
-        if name.startswith("fairseq.") or name == "fairseq":
-            vars(module)["eval"] = literal
-
-
-@contextlib.contextmanager
-def _naming_the_file(path: Union[str, Path]) -> Iterator[None]:
-    """Raise errors of a checkpoint again, with the name of the file and the reason."""
-    try:
-        yield
-    except Exception as error:
-        # It names the file already, or says that the file is missing, a folder, or unreadable.
-        if ": not loaded: " in str(error) or (isinstance(error, OSError) and error.filename):
-            raise
-        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    """Summarise an error in one line."""
-    text = str(error)
-    if isinstance(error, UserError):
-        return text
-    refused = re.search(r"(?:Unsupported global: GLOBAL|Unsupported class|GLOBAL) (\S+)", text)
-    if refused:
-        return (
-            f"it contains {refused[1].rstrip('.,')}, which is not allowed in a fairseq checkpoint; nothing in it was "
-            "run. If you made it yourself, save it again without that object"
-        )
-    if isinstance(error, pickle.UnpicklingError):
-        return "its pickle contains more than a checkpoint's data; nothing in it was run"
-    if "weights_only" in text:  # torch's own message explains how to load it anyway
-        return "its format can contain programs (TorchScript) or is older than torch 1.0; nothing in it was run"
-    first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
-    if isinstance(error, (LookupError, TypeError, AttributeError)):
-        return f"it is not a fairseq checkpoint ({first_line})"
-    return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
+def _unpack(name: str, path: str) -> None:
+    """Replace a tar archive by a folder with its files; if one folder contains all of them, by that folder."""
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as beside:
+        folder = Path(beside) / "files"
+        folder.mkdir()
+        try:
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise UserError(f"{name}: not unpacked ({error}); name a folder, or a tar archive of a model") from error
+        inside = list(folder.iterdir())
+        os.remove(path)
+        shutil.move(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, path)

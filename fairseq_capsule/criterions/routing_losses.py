@@ -19,7 +19,6 @@ from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names
 from fairseq_capsule.options import option
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
-OLD_NAME = "label_smoothed_cross_entropy_with_guided_losses"
 
 _OPTIONS = [mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None]
 
@@ -72,6 +71,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         weights = self._checked_weights(model)
+        model.decoder.losses_computed = True  # the model warns of a criterion that does not say so
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
@@ -105,11 +105,6 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     def _options(self, mechanism: Mechanism, model: BaseFairseqModel) -> Any:
         """Return what has the options of a mechanism's losses: this criterion's config, otherwise the model's."""
         return self.cfg if mechanism in MECHANISMS else model.cfg
-
-
-@register_criterion(OLD_NAME, dataclass=RoutingLossesConfig)
-class GuidedLossesCriterion(RoutingLossesCriterion):
-    """The same under its older name."""
 
 
 def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:

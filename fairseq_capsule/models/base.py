@@ -1,6 +1,8 @@
 """Behaviour that all models of the package share, and how they attach and run the parts of mechanisms."""
 
 import importlib
+import itertools
+import logging
 from pathlib import Path
 from typing import Any, Dict, Optional, Set, Tuple
 
@@ -10,9 +12,11 @@ from torch import nn
 from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part
+from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, heads
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.options import option
+
+logger = logging.getLogger(__name__)
 
 
 class CapsuleModel(BaseFairseqModel):
@@ -40,6 +44,28 @@ class CapsuleModel(BaseFairseqModel):
         if not {"tokenizer", "bpe"} & kwargs.keys():
             loaded.read_as_prepared(hub.task.cfg.data)
         return loaded
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Called by fairseq before each step of a training, and when a checkpoint is loaded.
+
+        After the first update, a warning names the losses of the mechanisms that the criterion does not compute: the
+        routing criterion sets `losses_computed` of the decoder. Neither the model nor fairseq's own tasks see the
+        criterion.
+        """
+        super().set_num_updates(num_updates)
+        if num_updates == 0:
+            self.decoder.losses_computed = False
+        if num_updates != 1 or getattr(self.decoder, "losses_computed", True):
+            return
+        self.decoder.losses_computed = True  # warn once: with --update-freq this is called again
+        if not any(parameter.requires_grad for parameter in self.parameters()):  # only a probe of the model is trained
+            return
+        for mechanism, losses in itertools.groupby(heads(self), lambda head: head[0]):
+            missing = ", ".join(option(f"{name}_weight") for _, name, _ in losses)
+            logger.warning(
+                f"{mechanism.name}: the criterion does not compute the losses of {missing}, so they are off; "
+                "--criterion label_smoothed_cross_entropy_with_routing_losses computes them"
+            )
 
     def set_beam_size(self, beam_size: int) -> None:
         """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""

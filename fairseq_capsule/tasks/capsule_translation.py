@@ -1,7 +1,5 @@
 """fairseq's translation task with initialisation from a baseline and frozen heads of unused losses."""
 
-import itertools
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
@@ -22,22 +20,19 @@ from capsule_routing.errors import UserError
 from capsule_routing.losses import bag_overlap
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
-from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
-from fairseq_capsule.criterions.routing_losses import NAME
+from fairseq_capsule.criterions import freeze_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.inspection import gather_statistics
-from fairseq_capsule.mechanisms.base import active_mechanisms, heads, routing_options
+from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.base import changed_parameters
-from fairseq_capsule.options import option, setting
+from fairseq_capsule.options import setting
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
 
 TOTAL, COUNT = "_total", "_count"  # what names of sums over batches and processes end with
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -119,10 +114,7 @@ class CapsuleTranslationTask(TranslationTask):
         return model
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
-        """Build a criterion, attach it to the model, which fairseq builds first, and freeze the heads without a loss.
-
-        A warning names the losses of the model's mechanisms that the criterion does not compute.
-        """
+        """Build a criterion, attach it to the model, which fairseq builds first, and freeze heads without a loss."""
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)
         if model is None:
@@ -131,8 +123,6 @@ class CapsuleTranslationTask(TranslationTask):
             criterion.attach(model)
         else:
             freeze_heads(model, {})
-        if not from_checkpoint:
-            _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
     def inference_step(self, generator: Any, models: Any, sample: Sample, *args: Any, **options: Any) -> Any:
@@ -175,18 +165,6 @@ def _finetuned_from(cfg: Any) -> Optional[str]:
     """
     options = OmegaConf.select(cfg._get_root(), "checkpoint") if isinstance(cfg, DictConfig) else cfg
     return getattr(options, "finetune_from_model", None)
-
-
-def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion, cfg: Any) -> None:
-    probed = not any(parameter.requires_grad for parameter in model.parameters())
-    if probed or isinstance(criterion, RoutingLossesCriterion):
-        return
-    for mechanism, losses in itertools.groupby(heads(model), lambda head: head[0]):
-        missing = ", ".join(option(f"{name}_weight") for _, name, _ in losses)
-        logger.warning(
-            f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {missing}, so they are off; "
-            f"--criterion {NAME} computes them"
-        )
 
 
 def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:

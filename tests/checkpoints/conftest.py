@@ -12,17 +12,7 @@ watched = []
 def watch(event, arguments):
     """Record audit events while a test watches. An audit hook cannot be removed."""
     if watched:
-        watched[-1].append(event)
-
-
-@contextlib.contextmanager
-def watching():
-    events = []
-    watched.append(events)
-    try:
-        yield events
-    finally:
-        watched.pop()
+        watched[-1].add(event)
 
 
 sys.addaudithook(watch)
@@ -34,17 +24,14 @@ def nothing_starts():
 
     @contextlib.contextmanager
     def guarded():
-        with watching() as events:
+        watched.append(set())
+        try:
             yield
-        assert not STARTS.intersection(events)
+        finally:
+            events = watched.pop()
+        assert not STARTS & events
 
     return guarded
-
-
-@pytest.fixture(scope="session")
-def audited():
-    """The audit events of a block of code: files, processes, connections, imports."""
-    return watching
 
 
 @pytest.fixture(scope="session")

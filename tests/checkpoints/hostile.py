@@ -1,24 +1,86 @@
 """Hostile checkpoints, by kind. Each is a function that takes a real state and returns a hostile state or bytes."""
 
+import io
 import os
+import pickle
+import subprocess
+import tarfile
+import tempfile
 import zipfile
 from argparse import Namespace
+from collections import OrderedDict
+from pathlib import Path
 
-from tests.checkpoints.hostile_files import (
-    CALLS,
-    NO_ARCHIVE,
-    OPCODES,
-    TENSORS,
-    calling,
-    damaged,
-    old_tar,
-    pickled,
-    repacked,
-    saved,
-    torchscript,
-)
-from tests.checkpoints.hostile_options import ADDRESSES, EXPRESSIONS, INTERPOLATIONS, NAMES, VALUES, deep
-from tests.checkpoints.marker import CALL, MARKER
+import numpy as np
+import torch
+from fairseq import utils
+from omegaconf import OmegaConf
+
+MARKER = Path(tempfile.gettempdir()) / f"a-checkpoint-ran-{os.getpid()}"  # hostile code creates it when it runs
+CALL = f"__import__('os').system('touch {MARKER}')"
+OPEN = f"open('{MARKER}', 'w')"
+
+
+class Made:
+    """Pickled as a call with arguments and perhaps a state."""
+
+    def __init__(self, *reduced):
+        self.reduced = reduced
+
+    def __reduce__(self):
+        return self.reduced
+
+
+class Options(Namespace):
+    def __getattr__(self, name):
+        return os.system(f"touch {MARKER}")
+
+
+def saved(state, **options):
+    content = io.BytesIO()
+    torch.save(state, content, **options)
+    return content.getvalue()
+
+
+def calling(function, *arguments):
+    """Add an object to the state that is pickled as a call."""
+    return lambda state: {**state, "extra": Made(function, arguments)}
+
+
+def pickled(code):
+    """Return an archive with this pickle."""
+
+    def rewrite(state):
+        content = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(saved(state))) as old, zipfile.ZipFile(content, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, code if name.endswith("data.pkl") else old.read(name))
+        return content.getvalue()
+
+    return rewrite
+
+
+def torchscript(state):
+    content = io.BytesIO()
+    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), content)
+    return content.getvalue()
+
+
+def old_tar(state):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in ("storages", "tensors", "pickle"):
+            record = pickle.dumps(Made(os.system, (f"touch {MARKER}",)))
+            header = tarfile.TarInfo(name)
+            header.size = len(record)
+            archive.addfile(header, io.BytesIO(record))
+    return content.getvalue()
+
+
+def forged_array(code, order):
+    """An array of bytes, as numpy pickles it, whose type says that they are pointers to objects."""
+    kind = Made(np.dtype, (code, False, True), (3, order, None, None, None, 8, 8, 0))
+    return Made(*np.empty(0).__reduce__()[:2], (1, (1,), kind, False, bytes(8)))
 
 
 def flat(state, **options):
@@ -30,95 +92,70 @@ def flat(state, **options):
 
 
 def option(name, value, section="model"):
-    """Set an option of the model, or of another section, in both formats of a checkpoint."""
+    """Set an option of the model, or of another section."""
 
     def nested(state):
         part = state["cfg"].get(section)
         state["cfg"][section] = {**(part if isinstance(part, dict) else {}), name: value}
         return state
 
-    return {f"{name}, cfg": nested, f"{name}, args": lambda state: flat(state, **{name: value})}
+    return nested
 
 
-def entry(*path, value):
-    """Set another entry of the state."""
-
-    def place(state):
-        owner = state
-        for key in path[:-1]:
-            owner = owner[key]
-        owner[path[-1]] = value
-        return state
-
-    return place
-
-
-HOSTILE = {
-    **{f"a call of {name}": entry("extra", value=calling(*call)) for name, call in CALLS.items()},
-    **{f"opcodes: {name}": pickled(code) for name, code in OPCODES.items()},
-    **{
-        f"opcodes, no archive: {name}": lambda state, code=code: code
-        for name, code in OPCODES.items()
-        if name in ("GLOBAL REDUCE", "INST", "STACK_GLOBAL")
-    },
-    "no archive": lambda state: saved({**state, "x": calling(os.system, f"touch {MARKER}")}, **NO_ARCHIVE),
-    **{
-        f"expression: {kind}: {form}": place
-        for kind, text in EXPRESSIONS.items()
-        for form, place in option("adaptive_softmax_cutoff", text).items()
-    },
-    **{
-        f"expression in {name}: {form}": place
-        for name in ("decoder_attention", "encoder_xformers_att_config", "encoder_layers", "pipeline_balance")
-        for form, place in option(name, CALL).items()
-    },
-    **{
-        f"value: {kind}: {form}": place
-        for kind, value in VALUES.items()
-        for form, place in option("decoder_attention", value).items()
-    },
-    **{
-        f"interpolation: {kind}: {form}": place
-        for kind, text in INTERPOLATIONS.items()
-        for name in ("dropout", "encoder_embed_path")
-        for form, place in option(name, text).items()
-    },
-    **{
-        f"address: {kind}: {form}": place
-        for kind, (section, values) in ADDRESSES.items()
-        for name, value in values.items()
-        if name != "_name"
-        for form, place in option(name, value, section).items()
-    },
-    **{f"name: {kind}": lambda state, pair=pair: flat(state, **dict([pair])) for kind, pair in NAMES.items()},
-    "name: model": option("_name", "../transformer")["_name, cfg"],
-    **{f"writes: {form}": place for form, place in option("save_predictions", str(MARKER), "criterion").items()},
-    **{f"tensor: {kind}": entry("model", "w", value=value) for kind, value in TENSORS.items()},
-    "tensor: in the optimiser": entry("last_optimizer_state", value={"x": TENSORS["stride 0"]}),
-    "tensor: more than its record": repacked(lambda name, record: record[:4] if "/data/" in name else record),
-    "archive: compressed": repacked(compression=zipfile.ZIP_DEFLATED),
-    "archive: damaged": damaged,
-    "archive: no records": lambda state: b"PK\x05\x06" + bytes(18),
-    "archive: half": lambda state: saved(state)[:5000],
-    "archive: TorchScript": torchscript,
-    "archive: tar": old_tar,
-    "counts: epoch": entry("extra_state", "train_iterator", "epoch", value="/../../evil"),
-    "counts: negative": entry("extra_state", "train_iterator", "iterations_in_epoch", value=-1),
-    "counts: updates": entry("optimizer_history", 0, "num_updates", value="../x"),
-    "structure: a list": lambda state: [state],
-    "structure: no extra state": entry("extra_state", value="x"),
-    "structure: cfg is a text": entry("cfg", value=CALL),
-    "structure: cfg is a list": entry("cfg", value=[CALL]),
-    "structure: args is a text": lambda state: {**state, "cfg": None, "args": CALL},
-    "structure: task's state": entry("task_state", value=[1]),
-    "structure: task's state is none": entry("task_state", value=None),
-    "structure: a long name": entry("extra_state", "x" * 5_000_000, value={}),
-    "structure: a tuple as a name": entry("extra_state", "x", value={(1, 2): 0}),
-    **{
-        f"text: one literal many times: {form}": place
-        for form, place in option("decoder_attention", [f"[{'1,' * 40_000}]"] * 50_000).items()
-    },
-    "structure: deep": entry("extra_state", "x", value=deep(100)),
-    "structure: YAML": entry("cfg", value="model:\n  _name: transformer"),
-    "controls": option("data", "\x1b[2Jdata", "task")["data, cfg"],
+GLOBAL = f"cos\nsystem\n(S'touch {MARKER}'\ntR.".encode()
+FILES = {
+    "os.system": calling(os.system, f"touch {MARKER}"),
+    "subprocess": calling(subprocess.Popen, ["touch", str(MARKER)]),
+    "eval": calling(eval, CALL),
+    "open": calling(open, str(MARKER), "w"),
+    "Path.touch": calling(Path.touch, MARKER),
+    "torch.hub": calling(torch.hub.load, "somebody/something", "model"),
+    "safe globals": calling(torch.serialization.add_safe_globals, [os.system]),
+    "fairseq's eval": calling(utils.eval_str_list, CALL),
+    "fairseq's import": calling(utils.import_user_module, Namespace(user_dir="/tmp")),
+    "a config": lambda state: {**state, "cfg": OmegaConf.create({"a": "${oc.env:HOME}"})},
+    "older format": lambda state: saved(calling(eval, CALL)(state), _use_new_zipfile_serialization=False),
+    "older than torch 1": old_tar,
+    "TorchScript": torchscript,
+    "a pickle alone": lambda state: GLOBAL,
+    "GLOBAL REDUCE": pickled(GLOBAL),
+    "INST": pickled(f"(S'touch {MARKER}'\nios\nsystem\n.".encode()),
+    "STACK_GLOBAL": pickled(b"\x80\x04\x8c\x02os\x8c\x06system\x93(S'touch %s'\ntR." % str(MARKER).encode()),
+    "a dotted name": pickled(b"ctorch._utils\n_rebuild_tensor.__globals__\n."),
+    "an array of objects": lambda state: {**state, "extra": np.array([Made(eval, (CALL,))], dtype=object)},
+    "an array of pointers": lambda state: {**state, "extra": forged_array("O", "|")},
+    "an array of pairs": lambda state: {**state, "extra": forged_array([("a", "O")], [])},
+    "a half": lambda state: saved(state)[:5000],
 }
+OPTIONS = {
+    "a call": option("adaptive_softmax_cutoff", CALL),
+    "a call, args": lambda state: flat(state, adaptive_softmax_cutoff=CALL),
+    "a call in a list": option("decoder_attention", [f"[{CALL}]"]),
+    "a call in a dict": option("decoder_attention", {"a": {"b": (OPEN,)}}),
+    "a call in a Namespace": lambda state: flat(state, decoder_attention=Namespace(a=OPEN)),
+    "a call as a key": option("decoder_attention", {OPEN: 1}),
+    "a call twice quoted": option("encoder_layers", repr(repr(OPEN))),
+    "a call in JSON": option("eval_bleu_args", '{"beam": "' + OPEN + '"}', "task"),
+    "bytes": lambda state: flat(state, decoder_attention=OPEN.encode()),
+    "a set": option("decoder_attention", {OPEN}),
+    "an ordered dict": option("decoder_attention", OrderedDict(a=1)),
+    "a class": option("decoder_attention", torch.nn.Parameter),
+    "a Namespace of a class": option("decoder_attention", Options()),
+    "an f-string": option("decoder_attention", f"f'{{{OPEN}}}'"),
+    "a lambda": option("decoder_attention", f"(lambda: {OPEN})()"),
+    "a comprehension": option("decoder_attention", "[0 for utils.__dict__['x'] in [1]]"),
+    "a walrus": option("decoder_attention", "(x := open)"),
+    "escapes": option("decoder_attention", r"'\x5f\x5fimport\x5f\x5f(0)'"),
+    "a second line": option("decoder_attention", f"1\n+{OPEN}"),
+    "an interpolation": option("dropout", "${oc.env:SECRET}"),
+    "an interpolation of a path": lambda state: flat(state, encoder_embed_path="x${oc.env:SECRET}y"),
+    "an interpolation in a literal": lambda state: flat(state, dropout=r"'\x24{oc.env:SECRET}'"),
+    "a component by a path": lambda state: flat(state, bpe="../../../../../../tmp/evil"),
+    "a component by a dotted path": option("_name", "os.system"),
+    "a URL": option("bpe_codes", "http://localhost:9/codes", "bpe"),
+    "a URL with blanks": option("bpe_codes", "ht\ntp:\n//localhost:9/codes", "bpe"),
+    "a URL in JSON": option("eval_bleu_detok_args", '{"bpe_codes": "http://localhost:9/codes"}', "task"),
+    "a file to write": option("save_predictions", str(MARKER), "criterion"),
+    "a config that is a text": lambda state: {**state, "cfg": CALL},
+}
+HOSTILE = {**FILES, **OPTIONS}

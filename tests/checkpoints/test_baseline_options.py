@@ -6,8 +6,6 @@ import pytest
 import torch
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
@@ -136,64 +134,6 @@ def test_a_baseline_of_another_kind_is_refused(tmp_path):
     task = CapsuleTranslationTask(CapsuleTranslationConfig(like_baseline=True), *both)
     with pytest.raises(UserError, match="--like-baseline needs --init-from-baseline, which names the checkpoint"):
         task.build_model(config_of("gdr_transformer_base"))
-
-
-PARAMETERS = {f"encoder.{number}.weight": torch.zeros(60, 3) for number in range(9)}
-WRONG = st.one_of(
-    st.integers(max_value=0), st.integers(min_value=61), st.floats(), st.text(), st.lists(st.integers()), st.booleans()
-)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    name=st.sampled_from(sorted(name for name in TRANSFORMER if name.endswith(("dim", "layers", "heads")))), value=WRONG
-)
-def test_a_wrong_size_is_refused_by_name(tmp_path_factory, name, value):
-    path = tmp_path_factory.mktemp("wrong") / "base.pt"
-    options = {**TRANSFORMER, name: value}
-    save(path, model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
-    with pytest.raises(UserError, match=name):
-        take(config_of("gdr_transformer_base"), path)
-
-
-@pytest.mark.parametrize(
-    "name, value", [("activation_fn", "no_such"), ("encoder_normalize_before", "perhaps"), ("share_all_embeddings", 7)]
-)
-def test_a_wrong_choice_is_refused_by_name(tmp_path, name, value):
-    options = {**TRANSFORMER, name: value}
-    save(
-        tmp_path / "base.pt",
-        model=PARAMETERS,
-        cfg={"task": {}, "model": options},
-        args=None,
-    )
-    with pytest.raises(UserError, match=f"--like-baseline .*its {name} cannot be"):
-        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
-
-
-def test_more_layers_than_parameters_are_refused(tmp_path):
-    options = {**TRANSFORMER, "encoder_layers": 11}
-    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
-    with pytest.raises(UserError, match="its encoder_layers cannot be '11'"):
-        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
-
-
-@pytest.mark.parametrize("shape", [(0, 5000), (5000, 0), (500, 0, 5000)])
-def test_empty_parameters_allow_no_size(tmp_path, shape):
-    """They have any shape that is no larger than the file, without a byte in it."""
-    for name in ("encoder_embed_dim", "decoder_ffn_embed_dim", "encoder_layers"):
-        options = {**TRANSFORMER, name: 5000}
-        empty = {str(number): torch.zeros(shape) for number in range(20)}
-        save(tmp_path / "base.pt", model={**PARAMETERS, **empty}, cfg={"task": {}, "model": options}, args=None)
-        with pytest.raises(UserError, match=f"its {name} cannot be '5000'"):
-            take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
-
-
-@pytest.mark.parametrize("options", [None, [], "text", 7])
-def test_a_checkpoint_without_options_is_refused(tmp_path, options):
-    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
-    with pytest.raises(UserError, match="it has no option |it is not a fairseq checkpoint"):
-        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,30 @@
-"""Every entry point refuses hostile checkpoints: nothing runs, is written, fetched or read from the environment."""
+"""Hostile checkpoints and archives are refused: nothing runs, is written, fetched or read from the environment."""
 
-import copy
-import re
-from collections import defaultdict
+import io
+import tarfile
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
+from omegaconf import open_dict
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints import loading
-from tests.checkpoints import hostile
-from tests.checkpoints.marker import MARKER
-from tests.checkpoints.ways_in import WAYS
-from tests.integration.commands import REPOSITORY, last_line, run
-from tests.processes import run_forked
-
-# Kinds that begin with the same words. A group of two, of texts that take seconds to refuse, is not among them.
-GROUPS = defaultdict(list)
-for kind in hostile.HOSTILE:
-    GROUPS[re.split(" of | in |:", kind)[0]].append(kind)
-SLOW = GROUPS.pop("text")
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+from tests.checkpoints.hostile import HOSTILE, MARKER, saved
+from tests.checkpoints.ways_in import WAYS, Place
+from tests.processes import start_fork
 
 
 @pytest.fixture(scope="module")
 def written(place):
     """Write all hostile checkpoints; return their paths by kind."""
     paths = {}
-    state = {**place.state(), "last_optimizer_state": None}  # it would be half of the file
-    for number, (kind, make) in enumerate(hostile.HOSTILE.items()):
-        made = make(copy.deepcopy(state))
+    for number, (kind, make) in enumerate(HOSTILE.items()):
+        made = make({**place.state(), "last_optimizer_state": None})  # it would be half of the file
         paths[kind] = place.folder / f"hostile{number}.pt"
-        paths[kind].write_bytes(made if isinstance(made, bytes) else hostile.saved(made))
+        paths[kind].write_bytes(made if isinstance(made, bytes) else saved(made))
     return paths
 
 
@@ -42,26 +35,17 @@ def no_marker(monkeypatch):
     assert not MARKER.exists()
 
 
-@pytest.mark.parametrize("kind", hostile.HOSTILE)
-def test_a_hostile_checkpoint_is_refused(written, nothing_starts, kind):
-    with nothing_starts(), pytest.raises(UserError, match=r"hostile\d+.pt: not loaded: ") as error:
-        checkpoint_utils.load_checkpoint_to_cpu(str(written[kind]))
-    message = str(error.value)
-    assert message.isprintable() and len(message) < 500
-    assert "a secret" not in message and "weights_only" not in message
-
-
-def kinds_for(way):
-    """Kinds of every group, other ones for every entry point."""
-    number = WAYS.index(way)
-    return [kind for group in GROUPS.values() for kind in group[number % len(group) :: len(WAYS)]]
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_checkpoint_is_refused_in_every_way(place, written, nothing_starts, kind):
+    for way in WAYS:
+        with nothing_starts(), pytest.raises(UserError, match=r"hostile\d+.pt: not loaded: ") as error:
+            getattr(place, way)(written[kind])
+        assert "a secret" not in str(error.value) and "weights_only=False" not in str(error.value)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_hostile_checkpoints_are_refused_by_every_entry_point(place, written, nothing_starts, way):
-    for kind in kinds_for(way):
-        with nothing_starts(), pytest.raises((UserError, SystemExit), match="not loaded: "):
-            getattr(place, way)(written[kind])
+def test_a_real_checkpoint_loads_in_every_way(place, way):
+    getattr(place, way)(place.good)
 
 
 class _TorchOfUpstream:
@@ -74,34 +58,97 @@ class _TorchOfUpstream:
         return torch.load(*args, **{**kwargs, "weights_only": False})
 
 
-def test_a_fork_that_turns_weights_only_off_changes_nothing(place, written, nothing_starts, monkeypatch):
+@pytest.mark.parametrize("variable", [None, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"])
+def test_a_fork_that_turns_weights_only_off_changes_nothing(place, written, nothing_starts, monkeypatch, variable):
+    if variable:
+        monkeypatch.setenv(variable, "1")
     monkeypatch.setattr(checkpoint_utils, "torch", _TorchOfUpstream())
     loading.install()
-    for kind in list(hostile.HOSTILE)[::8]:
+    for path in written.values():
         with nothing_starts(), pytest.raises(UserError, match="not loaded: "):
-            checkpoint_utils.load_checkpoint_to_cpu(str(written[kind]))
-    assert checkpoint_utils.load_checkpoint_to_cpu(str(place.good))["cfg"] is not None
+            checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    place.generate(place.good)
 
 
-def test_every_kind_is_tried_at_an_entry_point_and_every_entry_point_with_all_groups():
-    assert len(GROUPS) >= 15
-    assert {kind for way in WAYS for kind in kinds_for(way)} == set(hostile.HOSTILE) - set(SLOW)
-    assert all(set(kinds_for(way)) & set(group) for way in WAYS for group in GROUPS.values())
+def resume(rank, paths, folder):
+    """Let one of two processes resume from each checkpoint, and note how it went."""
+    (folder / f"place{rank}").mkdir()
+    place = Place(folder / f"place{rank}")
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    with open_dict(place.trainer.cfg):
+        place.trainer.cfg.distributed_training.distributed_world_size = 2
+    for path in paths:
+        try:
+            place.trainer.load_checkpoint(str(path))
+            outcome = "loaded"
+        except UserError:
+            outcome = "refused"
+            distributed_utils.broadcast_object(None, 0, place.trainer.data_parallel_process_group)  # the other waits
+        except Exception:
+            outcome = "waited"
+        with open(folder / f"rank{rank}", "a") as notes:
+            notes.write(f"{outcome}\n")
 
 
-@pytest.mark.parametrize(
-    "command, kind",
-    [
-        ("size", "expression: call: adaptive_softmax_cutoff, cfg"),
-        ("generate", "value: bytes: decoder_attention, args"),
-    ],
-)
-def test_a_command_line_refuses_them(place, written, command, kind):
-    if command == "size":
-        words = ["size", written[kind], "--data", place.data]
-        finished = run_forked("fairseq_capsule_lab.cli", "main", words, REPOSITORY)
-        assert finished.returncode == 1
-        output = finished.stderr
-    else:
-        output = run("generate", place.data, "--path", written[kind], "--cpu", succeeds=False)
-    assert f"{written[kind]}: not loaded: " in last_line(output)
+def test_two_processes_refuse_to_resume(place, written, tmp_path):
+    """Rank 0 reads the file; the other process gets what rank 0 has read."""
+    ranks = [start_fork(resume, rank, [*written.values(), place.good], tmp_path) for rank in range(2)]
+    for process in ranks:
+        process.join(200)
+        process.kill()
+    notes = [(tmp_path / f"rank{rank}").read_text().split() for rank in range(2)]
+    assert notes == [["refused"] * len(written) + ["loaded"], ["waited"] * len(written) + ["loaded"]]
+
+
+ARCHIVES = {
+    "above": [("../evil", tarfile.REGTYPE, "")],
+    "deep above": [("a/b/../../../evil", tarfile.REGTYPE, "")],
+    "a link": [("a", tarfile.SYMTYPE, "{outside}"), ("a/evil", tarfile.REGTYPE, "")],
+    "a hard link": [("a", tarfile.LNKTYPE, "{outside}/theirs")],
+    "a device": [("a", tarfile.CHRTYPE, "")],
+    "no archive": None,
+}
+
+
+def archive(path, *members):
+    with tarfile.open(path, "w:gz") as packed:
+        for name, kind, target in members:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, target
+            packed.addfile(entry, io.BytesIO())
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
+def test_a_hostile_archive_is_not_unpacked(tmp_path, kind):
+    outside, path = tmp_path / "outside", tmp_path / "inside/model.tar.gz"
+    outside.mkdir()
+    path.parent.mkdir()
+    (outside / "theirs").write_text("theirs")
+    path.write_bytes(b"no archive")
+    if ARCHIVES[kind]:
+        members = [(name, kind, target.format(outside=outside)) for name, kind, target in ARCHIVES[kind]]
+        archive(path, ("model/good", tarfile.REGTYPE, ""), *members)
+    content = path.read_bytes()
+    with pytest.raises(UserError, match="model.tar.gz: not unpacked"):
+        CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
+    assert [file.name for file in outside.iterdir()] == ["theirs"]
+    assert path.read_bytes() == content and list(path.parent.iterdir()) == [path]
+
+
+def test_an_archive_moves_no_file_from_elsewhere(tmp_path):
+    """fairseq would move the common beginning of the names, which is an absolute path here."""
+    (tmp_path / "theirs").write_text("theirs")
+    archive(tmp_path / "model.tar.gz", (f"{tmp_path}/theirs", tarfile.REGTYPE, ""))
+    with pytest.raises(OSError, match="model.pt"):  # there is none
+        CapsuleTransformerModel.from_pretrained(str(tmp_path / "model.tar.gz"), "model.pt", ".")
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_an_archive_of_a_model_loads(place, tmp_path):
+    path = tmp_path / "model.tar.gz"
+    with tarfile.open(path, "w:gz") as packed:
+        packed.add(place.good, "model/model.pt")
+        for file in place.data.glob("dict.*.txt"):
+            packed.add(file, f"model/{file.name}")
+    assert CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".").models
+    assert path.is_dir()  # fairseq replaces the archive by its folder

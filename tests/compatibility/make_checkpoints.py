@@ -1,4 +1,4 @@
-"""Make the checkpoints of this folder. Commit 6d76632 made them, and they must not change.
+"""Make the checkpoints of this folder. Commit fbd7477 made them, and they must not change.
 
     python tests/compatibility/make_checkpoints.py OUT
 
@@ -23,7 +23,7 @@ LSTM = (
     "--decoder-out-embed-dim 16"
 )
 GRET = "--global-capsules 4"
-GUIDED = "--task capsule_translation --criterion label_smoothed_cross_entropy_with_guided_losses"
+GUIDED = "--task capsule_translation --criterion label_smoothed_cross_entropy_with_routing_losses"
 PLAIN = "--criterion label_smoothed_cross_entropy"
 CASES = {
     "capsule_transformer": f"{TRANSFORMER} {PLAIN}",

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules.past_future import PastFutureOutput
-from fairseq_capsule.criterions import GuidedLossesCriterion, RoutingLossesCriterion, freeze_heads
+from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.mechanisms import PAST_FUTURE, past_future
 from tests.references import losses as literal
@@ -65,7 +65,7 @@ def test_losses_are_logged_as_means_in_bits():
         {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8.0, "bow_count": 5, "bca_loss": 6.0, "bca_count": 1},
     ]
     with metrics.aggregate() as aggregated:
-        GuidedLossesCriterion.reduce_metrics([{**log, "ntokens": 4, "sample_size": 4} for log in logs])
+        RoutingLossesCriterion.reduce_metrics([{**log, "ntokens": 4, "sample_size": 4} for log in logs])
     values = aggregated.get_smoothed_values()
     assert values["bow_loss"] == 2.0 and values["bca_loss"] == 3.0  # bits per word of the bags; per sentence
     assert values["loss"] == pytest.approx(40 / 8 / math.log(2), abs=1e-3)
@@ -79,7 +79,7 @@ def test_a_uniform_prediction_of_the_bags_costs_the_bits_of_a_word(reduction):
         for head in model.decoder.past_future.bow.values():
             head.weight.zero_()
     with metrics.aggregate() as aggregated:
-        GuidedLossesCriterion.reduce_metrics([criterion()(model, BATCH)[2]])
+        RoutingLossesCriterion.reduce_metrics([criterion()(model, BATCH)[2]])
     words = len(model.decoder.output_embeddings)
     assert aggregated.get_smoothed_values()["bow_loss"] == pytest.approx(math.log2(words), abs=1e-3)
 
@@ -143,15 +143,14 @@ def test_wrong_values_are_named(options, message):
         criterion(**options)
 
 
-@pytest.mark.parametrize("kind", [RoutingLossesCriterion, GuidedLossesCriterion])
 @pytest.mark.parametrize(
     "arch, options", [("capsule_transformer", {}), ("gdr_transformer_base", {"guided_heads": "bca"})]
 )
-def test_a_model_without_the_head_is_named(arch, options, kind):
+def test_a_model_without_the_head_is_named(arch, options):
     config = RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1)
     message = r"--bow-weight 1 needs a model with this loss \(--past-future, --guided-heads\); set --bow-weight 0"
     with pytest.raises(UserError, match=message):
-        kind(TASK, config).attach(build(arch, options))
+        RoutingLossesCriterion(TASK, config).attach(build(arch, options))
 
 
 def test_the_losses_of_a_model_that_somebody_froze_are_computed():

@@ -6,7 +6,7 @@ one() { # SYSTEM OUT OPTION...: trains in one process; prints the logged values
     local arch=$1 losses="--criterion label_smoothed_cross_entropy"
     [[ $1 != combined ]] || arch="capsule_transformer_tiny --past-future gdr --guided-heads both --global-representation capsule"
     [[ $1 != gdr_lstm ]] || arch="gdr_lstm --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 64 --decoder-hidden-size 64 --decoder-out-embed-dim 64"
-    [[ $1 != @(gdr_*|combined) ]] || losses="--task capsule_translation --criterion label_smoothed_cross_entropy_with_guided_losses"
+    [[ $1 != @(gdr_*|combined) ]] || losses="--task capsule_translation --criterion label_smoothed_cross_entropy_with_routing_losses"
     # shellcheck disable=SC2086 # several options
     fairseq-train bin --user-dir "$REPO/fairseq_capsule" --arch $arch $losses --label-smoothing 0.1 --dropout 0.1 \
         --optimizer adam --lr 2e-3 --max-tokens 300 --seed 1 --cpu --num-workers 0 --log-format json --log-interval 1 \

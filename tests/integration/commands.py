@@ -30,7 +30,7 @@ SCRIPTED = [
     *"optimization.max_epoch=3 optimization.max_update=0 lr_scheduler.warmup_updates=2".split(),
     *"model.encoder_layers=1 model.decoder_layers=1".split(),
 ]
-GUIDED = ["--task", "capsule_translation", "--criterion", CRITERION + "_with_guided_losses"]
+GUIDED = ["--task", "capsule_translation", "--criterion", CRITERION + "_with_routing_losses"]
 
 
 def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None, stdin=None):

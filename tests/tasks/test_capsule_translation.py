@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
-from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from fairseq_capsule.testing.small_models import small_options
 from tests.references import losses as literal
@@ -20,7 +19,7 @@ from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentenc
 
 BATCH = make_batch(make_sentences(LENGTHS))
 ARCH = "gdr_transformer_base"
-CRITERION = "label_smoothed_cross_entropy_with_guided_losses"
+CRITERION = "label_smoothed_cross_entropy_with_routing_losses"
 
 
 def make_capsule_task(words=40, **options):
@@ -171,12 +170,6 @@ def test_targets_padded_on_the_left_are_refused_for_an_lstm(arch):
         build(arch, task=make_capsule_task(left_pad_target=True))
 
 
-def test_a_file_without_a_model_is_named(tmp_path):
-    save(tmp_path / "baseline.pt", cfg=None)
-    with pytest.raises(UserError, match="it contains no model"):
-        start(tmp_path)
-
-
 @pytest.mark.parametrize(
     "criterion, frozen",
     [
@@ -197,26 +190,43 @@ def test_heads_of_losses_that_are_off_are_frozen(criterion, frozen):
     assert not [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
 
 
+@pytest.mark.parametrize("task", [make_task, make_capsule_task], ids=["translation", "capsule_translation"])
 @pytest.mark.parametrize(
     "heads, criterion, missing",
     [
-        ("both", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bow-weight, --bca-weight"),
-        ("bca", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bca-weight"),
-        ("none", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, None),
-        ("both", {"_name": CRITERION, "sentence_avg": False, "bow_weight": 0.0}, None),
-        ("both", {"_name": "bag_of_words_probe", "probe_reads": "mean"}, None),  # the model is frozen
+        ("both", {"_name": "label_smoothed_cross_entropy"}, "--bow-weight, --bca-weight"),
+        ("bca", {"_name": "label_smoothed_cross_entropy"}, "--bca-weight"),
+        ("none", {"_name": "label_smoothed_cross_entropy"}, None),
+        ("both", {"_name": CRITERION, "bow_weight": 0.0}, None),
     ],
 )
-def test_losses_that_the_criterion_does_not_compute_are_named(heads, criterion, missing, caplog):
-    task = make_capsule_task()
-    task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": heads}))
+def test_losses_that_the_criterion_does_not_compute_are_named(task, heads, criterion, missing, caplog):
+    task = task()
+    model = task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": heads})).train()
+    built = task.build_criterion(OmegaConf.create({"sentence_avg": False, **criterion}))
     with caplog.at_level("WARNING"):
-        task.build_criterion(OmegaConf.create(criterion))
+        for update in (0, 1, 1, 2):  # as fairseq calls it, with --update-freq
+            model.set_num_updates(update)
+            built(model, BATCH)
     expected = (
-        f"past_future: --criterion label_smoothed_cross_entropy does not compute the losses of {missing}, so they are "
-        f"off; --criterion {NAME} computes them"
+        f"past_future: the criterion does not compute the losses of {missing}, so they are off; "
+        f"--criterion {CRITERION} computes them"
     )
     assert [record.message for record in caplog.records] == ([expected] if missing else [])
+
+
+def test_a_probe_needs_no_guided_loss(caplog):
+    task = make_capsule_task()
+    model = task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "both"}))
+    task.build_criterion(OmegaConf.create({"_name": "bag_of_words_probe", "probe_reads": "mean"}))
+    for update in (0, 1):
+        model.set_num_updates(update)
+    assert not caplog.records
+
+
+def test_a_loaded_checkpoint_of_one_update_needs_no_guided_loss(caplog):
+    build("gdr_transformer_base").set_num_updates(1)
+    assert not caplog.records
 
 
 def test_a_loss_without_its_head_is_refused_before_training():
