@@ -20,7 +20,7 @@ import torch
 from measure import alternate, environment
 from serving import ask, serving
 
-from fairseq_capsule.data.prepared import preparations
+from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import CapsuleHub, load
 from fairseq_capsule_lab.export.to_ctranslate2 import write
 

@@ -19,9 +19,9 @@ with unchanged_root_logger():
     from fairseq.tasks.translation import TranslationTask
 
     from capsule_routing.errors import UserError
+    from capsule_routing.text.folders import binarised_folder, preparations
     from fairseq_capsule.checkpoints.models import building, load_model
     from fairseq_capsule.data.merges import require_codes
-    from fairseq_capsule.data.prepared import binarised_folder, preparations
     from fairseq_capsule.data.tokenizer import PreparedText
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from transformers import PreTrainedTokenizer
 
-from capsule_routing.text import TextPreparation
+from capsule_routing.text.preparation import TextPreparation
 
 FILES = {"vocabulary": "vocabulary.json", "codes": "codes", "pieces": "sentencepiece.model"}
 

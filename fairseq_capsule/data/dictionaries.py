@@ -13,7 +13,7 @@ from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Dict, Union
 
 from capsule_routing.errors import UserError, missing_library
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 
 VERSION = re.compile(r"#version: \d+(\.\d+)*", re.ASCII)
 MERGE = re.compile(r"[^ ]+ [^ ]+")

@@ -10,8 +10,8 @@ from fairseq.utils import split_paths
 from omegaconf import II
 
 from capsule_routing.errors import UserError
-from capsule_routing.text import TextPreparation
-from fairseq_capsule.data.prepared import binarised_folder, preparations
+from capsule_routing.text.folders import binarised_folder, preparations
+from capsule_routing.text.preparation import TextPreparation
 
 
 @dataclass

@@ -20,7 +20,7 @@ from omegaconf import II
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
+from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.options import setting
 from fairseq_capsule.tasks import capsule_translation as base
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask, Logs, Sample

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import List, Sequence, Set, Tuple, Union
 
 from capsule_routing.errors import missing_library
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.errors import LabError, shown
 
 # (source word, target word), both counted from 0

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule.hub import load
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from capsule_routing.errors import one_line
-from fairseq_capsule.data.files import regular_file
-from fairseq_capsule.data.prepared import binarised_folder, prepared_folder
+from capsule_routing.text.files import regular_file
+from capsule_routing.text.folders import binarised_folder, prepared_folder
 from fairseq_capsule.options import number_ranges
 from fairseq_capsule_lab.errors import DECIMAL, LabError
 

@@ -4,8 +4,8 @@ import argparse
 import importlib
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.data.prepared import binarised_folder, preparations, prepared_folder
 from fairseq_capsule.hub import quiet_loading
 from fairseq_capsule_lab.cli.arguments import input_file, output_folder, prepared_data
 from fairseq_capsule_lab.errors import LabError, name

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from capsule_routing.text import cut_chinese, split_by_pieces
+from capsule_routing.text.preparation import cut_chinese, split_by_pieces
 from fairseq_capsule_lab.cli.arguments import input_file, label, positive_int, whole_number
 from fairseq_capsule_lab.corpora import subwords, texts
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from tqdm import tqdm
 
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule.inspection import all_views
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.errors import LabError

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Dict, List
 
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule_lab.analysis.lengths import EDGES
 from fairseq_capsule_lab.cli import arguments

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import input_file
 from fairseq_capsule_lab.errors import LabError

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from capsule_routing.text import split_into_words
+from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora.splits import Dice
 from fairseq_capsule_lab.corpora.toy.recipe import embedded
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Optional
 
-from capsule_routing.text import one_line, split_into_words
+from capsule_routing.text.preparation import one_line, split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.subwords import require_dictionary

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from capsule_routing.text import split_into_words
+from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora import own, recipe
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from capsule_routing.text import split_into_words
+from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Options, of_archives
 from fairseq_capsule_lab.corpora.texts import read_segments

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from capsule_routing.text import is_chinese, printable, split_into_words
+from capsule_routing.text.preparation import is_chinese, printable, split_into_words
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.text import split_by_merges, split_by_pieces
+from capsule_routing.text.preparation import split_by_merges, split_by_pieces
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder

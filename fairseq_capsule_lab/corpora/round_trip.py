@@ -7,7 +7,7 @@ of Persian, and nothing joins them again, so that even a perfect translation sco
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from capsule_routing.text import detokenise, normalise, printable, tokenise
+from capsule_routing.text.preparation import detokenise, normalise, printable, tokenise
 
 LEAST = 98.0  # BLEU of a language that Moses keeps; those that it knows have 99
 SAMPLE = 1000  # lines, at least; a longer sample changes the figure little

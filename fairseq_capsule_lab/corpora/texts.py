@@ -12,7 +12,7 @@ from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
 
-from fairseq_capsule.data.files import refuse_utf_16
+from capsule_routing.text.files import refuse_utf_16
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.stages import StageError
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from capsule_routing.text import split_into_words
+from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
 

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any, List, Sequence
 
-from fairseq_capsule.data.files import regular_file
-from fairseq_capsule.data.rouge import ROUGE_TYPES
+from capsule_routing.text.files import regular_file
+from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import MeanOfSentences, Measure

@@ -13,8 +13,8 @@ from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
-from capsule_routing.text import detokenise, rules_of
-from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
+from capsule_routing.text.preparation import detokenise, rules_of
+from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
 

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 from fairseq.data.data_utils import post_process
 
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.errors import LabError
 
 # S: source, T: target, H: hypothesis as generated, D: hypothesis detokenised by fairseq. Other lines (P-, A-, the log)

@@ -10,8 +10,8 @@ from typing import List
 from fairseq.models import BaseFairseqModel
 
 from capsule_routing import __version__
-from capsule_routing.text import TextPreparation, rules_of
-from fairseq_capsule.data.prepared import settings_of
+from capsule_routing.text.folders import settings_of
+from capsule_routing.text.preparation import TextPreparation, rules_of
 from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in

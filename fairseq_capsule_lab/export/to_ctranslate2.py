@@ -14,7 +14,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 
-from capsule_routing.text import TextPreparation
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer

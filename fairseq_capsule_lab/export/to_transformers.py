@@ -13,7 +13,7 @@ from transformers.utils import logging
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.huggingface.tokenization import FILES
-from capsule_routing.text import TextPreparation
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer

@@ -10,8 +10,8 @@ from fairseq.tokenizer import tokenize_line
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
-from capsule_routing.text import rules_of
-from fairseq_capsule.data.prepared import raw_lines
+from capsule_routing.text.folders import raw_lines
+from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.data.tokenizer import PreparedText
 from fairseq_capsule.inspection import is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, View

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from fairseq_capsule.data.prepared import binarised_folder
+from capsule_routing.text.folders import binarised_folder
 from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.processes import command_line, cores, require_tools
 from fairseq_capsule_lab.runs import plugins

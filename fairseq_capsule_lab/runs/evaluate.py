@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
-from fairseq_capsule.data.prepared import prepared_folder, settings_of
+from capsule_routing.text.folders import prepared_folder, settings_of
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
 from fairseq_capsule_lab.processes import output_of, require_tools

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.files import regular_file
+from capsule_routing.text.files import regular_file
 from fairseq_capsule_lab.errors import LabError, shown
 from fairseq_capsule_lab.files import replace_file, replacing
 from fairseq_capsule_lab.runs.folder import RunFolder

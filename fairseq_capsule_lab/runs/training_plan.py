@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.prepared import binarised_folder
+from capsule_routing.text.folders import binarised_folder
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins, prepared
 from fairseq_capsule_lab.runs.configuration import OWN, blamed, read_configuration, refuse_unknown_additions

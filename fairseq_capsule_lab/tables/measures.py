@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from fairseq_capsule.data.rouge import ROUGE_TYPES
+from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL

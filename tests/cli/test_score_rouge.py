@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
-from fairseq_capsule.data.rouge import CharacterRouge
+from capsule_routing.text.rouge import CharacterRouge
 
 REFERENCES = ["岚泽发布新手机 499元起", "成都地铁3号线开通", "汽油涨5.2%", "厦门将有大风 降温3度"]
 HYPOTHESES = ["岚泽发布手机 499元起", "成都地铁5号线开通", "汽油涨5.2%", "厦门大风"]

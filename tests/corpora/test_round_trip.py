@@ -2,7 +2,7 @@
 
 import pytest
 
-from capsule_routing.text import cut_chinese, detokenise
+from capsule_routing.text.preparation import cut_chinese, detokenise
 from fairseq_capsule_lab.corpora.round_trip import LEAST, SAMPLE, evenly_spaced, round_trip
 
 KEPT = {

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.files import read_lines
+from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.files import write_whole
 
 

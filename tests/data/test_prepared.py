@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from capsule_routing.errors import UserError
-from capsule_routing.text import SCRIPTS, TextPreparation
-from fairseq_capsule.data.prepared import binarised_folder, preparations, prepared_folder, raw_lines
+from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder, raw_lines
+from capsule_routing.text.preparation import SCRIPTS, TextPreparation
 
 
 @pytest.fixture

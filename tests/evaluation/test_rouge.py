@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.data.rouge import CharacterRouge, CharacterTokenizer
+from capsule_routing.text.rouge import CharacterRouge, CharacterTokenizer
 
 
 def f1(hypothesis, *references):

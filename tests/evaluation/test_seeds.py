@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairseq_capsule.data.rouge import CharacterRouge
+from capsule_routing.text.rouge import CharacterRouge
 from fairseq_capsule_lab.evaluation.scores import Measure, Rouge, tokenised_bleu
 from fairseq_capsule_lab.evaluation.seeds import (
     Effect,

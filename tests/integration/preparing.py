@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairseq_capsule.data.prepared import preparations
+from capsule_routing.text.folders import preparations
 from fairseq_capsule_lab.corpora.archives import CHECKSUMS
 from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.encoders import build_tokenizer
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.prepared import preparations
+from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.cli.arguments import data_folder, load_model
 from fairseq_capsule_lab.export.to_transformers import tokenizer

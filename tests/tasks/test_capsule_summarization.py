@@ -8,7 +8,7 @@ from fairseq.data import Dictionary, indexed_dataset
 from fairseq.logging import metrics
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.rouge import CharacterRouge
+from capsule_routing.text.rouge import CharacterRouge
 from fairseq_capsule.tasks.capsule_summarization import CapsuleSummarizationConfig, CapsuleSummarizationTask
 from tests.zoo import LENGTHS, SMALL, make_batch, make_criterion, make_sentences, make_task
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from capsule_routing.text import split_into_words
+from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts

@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Optional, Sequence
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
-from fairseq_capsule.data.rouge import CharacterRouge
+from capsule_routing.text.rouge import CharacterRouge
 from fairseq_capsule_lab.analysis.coverage import CoverageRow
 from fairseq_capsule_lab.analysis.lengths import equal_groups, intervals, word_counts
 from fairseq_capsule_lab.evaluation.scores import Measure, Moses, bootstrap, measures, plain_sentences, rouge_measures

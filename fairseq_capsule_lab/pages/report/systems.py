@@ -10,8 +10,8 @@ import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.files import read_lines
 from fairseq_capsule.checkpoints.loading import model_options, read_options
-from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import translations

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Tuple, Union
 
 from capsule_routing.errors import UserError
-from capsule_routing.text import SCRIPTS, TextPreparation, preparation_of
+from capsule_routing.text.preparation import SCRIPTS, TextPreparation, preparation_of
 
 BINARISED = "bin"
 
