@@ -2,7 +2,7 @@
 
 from typing import Any, Mapping, Optional
 
-import fairseq_capsule.tasks  # noqa: F401
+import fairseq_capsule  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
 from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism

@@ -15,11 +15,3 @@ def unchanged_root_logger() -> Iterator[None]:
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers
-
-
-def keep_root_logger() -> None:
-    """Set the root logger to warnings, for the rest of the process. fairseq configures it only if it has no handler."""
-    root = logging.getLogger()
-    root.setLevel(logging.WARNING)
-    if logging.lastResort not in root.handlers and logging.lastResort is not None:
-        root.addHandler(logging.lastResort)  # what prints warnings of a logger without a handler

@@ -66,7 +66,7 @@ def check_use(wheel, work):
     run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
     run(*pip, "check")
     here = {"cwd": work, "env": {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}}
-    package = run(python, "-c", "import fairseq_capsule; print(*fairseq_capsule.__path__)", quiet="the import", **here)
+    package = run(python, "-c", "import fairseq_capsule; print(fairseq_capsule.__path__[0])", quiet="import", **here)
     if not package.startswith(str(work)):
         sys.exit(f"check_package.py: the wheel does not come first: fairseq_capsule is imported from {package}")
     command = python.with_name("fairseq-capsule")

@@ -59,11 +59,9 @@ ALLOWED = {
         },
     },
 }
-# Imports by name, when a function is called: the hub's pages, and the registration of what a checkpoint names.
+# Imports by name, when a function is called: the hub's pages.
 BY_NAME = {
     (f"{PLUGIN}.hub", f"{LAB}.pages"),
-    (f"{PLUGIN}.checkpoints.models", f"{PLUGIN}.tasks"),
-    (f"{PLUGIN}.models.base", f"{PLUGIN}.tasks"),
 }
 
 

@@ -1,9 +1,14 @@
-"""What an import does, in a process of its own: it registers and patches nothing unless it has to."""
+"""What an import does, in a process of its own."""
 
+import os
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+REPOSITORY = Path(__file__).parent.parent
 
 
 def run(code):
@@ -33,7 +38,7 @@ for name in {PURE}:
 @pytest.mark.parametrize(
     "name",
     [
-        *("capsule_routing", "capsule_routing.errors", "fairseq_capsule", "fairseq_capsule_lab"),
+        *("capsule_routing", "capsule_routing.errors", "capsule_routing.text.folders", "fairseq_capsule_lab"),
         *("fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs", "fairseq_capsule_lab.cli.table"),
     ],
 )
@@ -52,17 +57,54 @@ print(before == (utils.load_checkpoint_to_cpu, utils.torch, len(fairseq.models.M
     assert run(code) == ["True"]
 
 
-def test_fairseq_registers_everything_for_the_user_directory():
-    code = """
-import sys
-from argparse import Namespace
-from pathlib import Path
-from importlib.util import find_spec
-from fairseq import criterions, models, tasks, utils
-folder = Path(find_spec("fairseq_capsule").origin).parent  # imports nothing
-assert "fairseq_capsule" not in sys.modules
-utils.import_user_module(Namespace(user_dir=str(folder)))
+REGISTERED = """
+from fairseq import criterions, models, tasks
 print("gdr_lstm" in models.MODEL_REGISTRY, "capsule_translation" in tasks.TASK_REGISTRY)
 print("bag_of_words_probe" in criterions.CRITERION_REGISTRY)
 """
-    assert run(code) == ["True", "True", "True"]
+USER_DIR = """
+import sys
+from argparse import Namespace
+from fairseq import utils
+utils.import_user_module(Namespace(user_dir=sys.argv[1]))
+"""
+SPAWNED = """
+import multiprocessing, sys
+from argparse import Namespace
+from fairseq import utils
+from fairseq_capsule.criterions.bag_of_words_probe import BagOfWordsProbeConfig
+options = Namespace(user_dir=sys.argv[1], kind=BagOfWordsProbeConfig)  # imported to be read
+process = multiprocessing.get_context("spawn").Process(target=utils.import_user_module, args=(options,))
+process.start()
+process.join()
+assert process.exitcode == 0
+"""
+ORDERS = {
+    "alone": "import fairseq_capsule",
+    "--user-dir": USER_DIR,
+    "a part, then --user-dir": f"import fairseq_capsule.options{USER_DIR}",
+    "--user-dir, then the plugin": f"{USER_DIR}import fairseq_capsule",
+    "spawned": SPAWNED,
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("installed", [False, True], ids=["clone", "wheel"])
+def test_an_import_registers_everything_in_every_order(tmp_path, order, installed):
+    """A wheel is a folder beside fairseq's. Then `--user-dir fairseq_capsule` works from any folder."""
+    place = REPOSITORY
+    if installed:
+        place = tmp_path / "site-packages"
+        for package in ("fairseq", "fairseq_capsule"):
+            (place / package).mkdir(parents=True)  # no link: fairseq looks for `fairseq/../fairseq_capsule`
+            for path in Path(find_spec(package).origin).parent.iterdir():
+                (place / package / path.name).symlink_to(path)
+    program = [sys.executable, "-W", "ignore", "-c", ORDERS[order] + REGISTERED]
+    finished = subprocess.run(
+        [*program, "fairseq_capsule" if installed else str(REPOSITORY / "fairseq_capsule")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.stdout.split() == ["True"] * 3, finished.stderr

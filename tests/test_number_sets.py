@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.options import as_ranges, number_set
+from capsule_routing.text.number_sets import as_ranges, number_set
 
 
 @pytest.mark.parametrize(

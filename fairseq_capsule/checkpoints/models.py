@@ -1,7 +1,6 @@
 """Loading of models from checkpoints. All commands of the package load models here."""
 
 import contextlib
-import importlib
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,7 +28,6 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     dictionary, a dictionary of another run, or options that do not fit the parameters raise a UserError. A missing file
     raises an OSError.
     """
-    importlib.import_module("fairseq_capsule.tasks")  # by name, because the models import this package
     options = {"data": str(data), **(overrides or {})}
     state = read_checkpoint(checkpoint)
     with building(checkpoint, "no model can be built from its options and parameters"):

@@ -1,6 +1,5 @@
 """Behaviour that all models of the package share, and how they attach and run the parts of mechanisms."""
 
-import importlib
 import itertools
 import logging
 from pathlib import Path
@@ -37,7 +36,6 @@ class CapsuleModel(BaseFairseqModel):
     ) -> CapsuleHub:
         """Load a model as fairseq does. The returned hub interface also has `inspect`."""
         with quiet_loading(checkpoint_file):
-            importlib.import_module("fairseq_capsule.tasks")  # by name, because it imports the models
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
         loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
         loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)

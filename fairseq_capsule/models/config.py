@@ -11,7 +11,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.options import number_set, option, setting
+from capsule_routing.text.number_sets import number_set
+from fairseq_capsule.options import option, setting
 
 
 def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field[Any]]]:

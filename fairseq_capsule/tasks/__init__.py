@@ -1,8 +1,4 @@
-"""Tasks. Importing this package registers them with the models and criterions, and patches fairseq.
-
-fairseq imports it for `--user-dir fairseq_capsule`, unless the process has already imported `fairseq_capsule`. So the
-commands of this project, its hub and packages with mechanisms of their own import it themselves.
-"""
+"""Tasks. Importing this package registers them with the models and criterions, and patches fairseq."""
 
 from fairseq_capsule import criterions, models  # noqa: F401  fairseq never imports the criterions of a plugin
 from fairseq_capsule.checkpoints import loading

@@ -11,6 +11,7 @@ import codecs
 import importlib
 import io
 import json
+import logging
 import os
 import re
 import sys
@@ -18,7 +19,6 @@ import traceback
 from typing import List, Optional, Tuple
 
 from capsule_routing.errors import UserError, missing_library, one_line
-from fairseq_capsule.root_logger import keep_root_logger
 from fairseq_capsule_lab.cli.arguments import input_folder
 from fairseq_capsule_lab.errors import LabError
 
@@ -85,7 +85,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         0; 1 after a `LabError`, an `OSError` or an `ImportError`; 130 after Ctrl-C; 141 if the reader of the output
         has ended.
     """
-    keep_root_logger()
+    _keep_root_logger()
     # A notebook has another kind of output, and UTF-8 lacks no character.
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -126,6 +126,14 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 130
     print(f"{prefix}: {message}", file=sys.stderr)
     return 1
+
+
+def _keep_root_logger() -> None:
+    """Set the root logger to warnings, for the rest of the process. fairseq configures it only if it has no handler."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    if logging.lastResort not in root.handlers and logging.lastResort is not None:
+        root.addHandler(logging.lastResort)  # what prints warnings of a logger without a handler
 
 
 def _run_script(program: str, command: str, *words: str) -> int:

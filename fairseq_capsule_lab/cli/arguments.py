@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from capsule_routing.errors import one_line
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
-from fairseq_capsule.options import number_ranges
+from capsule_routing.text.number_sets import number_ranges
 from fairseq_capsule_lab.errors import DECIMAL, LabError
 
 if TYPE_CHECKING:

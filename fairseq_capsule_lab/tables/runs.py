@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_capsule.options import as_ranges
+from capsule_routing.text.number_sets import as_ranges
 from fairseq_capsule_lab.errors import LabError, shown
 from fairseq_capsule_lab.runs import RunFolder, plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled

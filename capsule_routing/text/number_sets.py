@@ -1,0 +1,35 @@
+"""Texts for sets of whole numbers: `1-3`, `1,4-6`."""
+
+import itertools
+import re
+from typing import Iterable, List, Optional
+
+
+def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
+    """Parse a text such as `1-3` or `1,4-6` into ranges, which are not expanded because they may be long.
+
+    The result is None for another form, or a number outside `lowest` to `highest`.
+    """
+    ranges = []
+    for part in text.split(","):
+        numbers = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
+        if not numbers:
+            return None
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        if not lowest <= first <= last <= highest:
+            return None
+        ranges.append(range(first, last + 1))
+    return ranges
+
+
+def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
+    """Parse a text as `number_ranges` does, and return its numbers sorted and without duplicates, or None."""
+    ranges = number_ranges(text, lowest, highest)
+    return None if ranges is None else sorted(set().union(*ranges))
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """The shortest text that `number_set` parses to these numbers."""
+    runs = itertools.groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    ends = ([number for _, number in run] for _, run in runs)
+    return ",".join(f"{run[0]}-{run[-1]}" if run[1:] else str(run[0]) for run in ends)
