@@ -47,14 +47,14 @@ def main():
     args = parser.parse_args()
     random = np.random.default_rng(1)
     levels = (0.05, 0.05 / args.claims)
-    print("| A | B | C | seeds |" + "".join(f" {form}, {100 * level:.2g}% |" for level in levels for form in
-          ("t", "counted once", "bootstrap")))  # fmt: skip
-    print("|---|---|---|---|" + "---|" * 6)
+    forms = [f"{form}, {100 * level:.2g}%" for level in levels for form in ("t", "counted once", "bootstrap")]
+    print("| " + " | ".join(["A", "B", "C", "seeds", *forms]) + " |")
+    print("|---|---|---|---|" + "---|" * len(forms))
     for deviations in DEVIATIONS:
         for seeds in (3, 5):
             drawn = differences(random, deviations, args.comparisons, seeds, args.sentences)
             scores = drawn.mean(2)
-            found = abs(scores.mean(1))
+            distance = abs(scores.mean(1))
             over_seeds = scores.var(1, ddof=1) / seeds
             jackknife = drawn.mean(1).var(1, ddof=1) / args.sentences  # C² + B² / seeds
             within = drawn.var(2, ddof=1).mean(1) / args.sentences  # C² + B²
@@ -63,8 +63,8 @@ def main():
             cells = []
             for level in levels:
                 low, high = np.quantile(means, [level / 2, 1 - level / 2], axis=1)
-                cells.append(found > half_width(over_seeds, jackknife**0.5, seeds, level))
-                cells.append(found > half_width(over_seeds, once**0.5, seeds, level))
+                cells.append(distance > half_width(over_seeds, jackknife**0.5, seeds, level))
+                cells.append(distance > half_width(over_seeds, once**0.5, seeds, level))
                 cells.append((low > 0) | (high < 0))
             rates = (f"{100 * cell.mean():.1f}%" for cell in cells)
             print("| " + " | ".join([*map(str, deviations), str(seeds), *rates]) + " |", flush=True)
