@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Print every table of results/ again from the archives there, without training, and write it to a folder.
+# Print every table of results/ again from the archives there, without training, and write it to a folder. The last
+# one is the table of claims of docs/results.md, which is only printed.
 #
 #     rebuild-results.sh [OUT]
 #
@@ -10,6 +11,7 @@ source "$(dirname "$0")/common.sh"
 take_places "$@"
 [ $# -le 1 ] || die "name one folder OUT, not $# (see --help)"
 need fairseq-capsule
+out=${1:-$root/results}
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 for archive in "$root"/results/*.tar.xz; do
@@ -19,5 +21,6 @@ for curves in "$root"/results/*-curves.md; do
     table=$(basename "$curves" -curves.md)
     own=${table%%-*} # readings-lstm is in readings.tar.xz, tables without an archive of their own in multi30k.tar.xz
     [[ -d $runs/$own ]] || own=multi30k
-    fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "${1:-$root/results}"
+    fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "$out"
 done
+python "$root/scripts/claims.py" "$out"

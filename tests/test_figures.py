@@ -3,18 +3,14 @@
 import csv
 import re
 from pathlib import Path
-from statistics import fmean
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 TABLES = [path.with_name(path.name.replace("-curves", "")) for path in RESULTS.glob("*-curves.md")]
-MEASUREMENTS = {
-    "docs/speed.md": "speed.csv",
-    "docs/results-one-seed.md": "one-seed.csv",
-    "docs/results.md": "further.csv",
-}
+MEASUREMENTS = {"speed.csv": "docs/speed.md", "one-seed.csv": "docs/results.md", "further.csv": "docs/results.md"}
+DIFFERENCE = re.compile(r"\(([+-][\d.]+), (\S+ to \S+), p")
 
 
 def table_rows(text):
@@ -30,25 +26,16 @@ def read(name):
         return list(csv.DictReader(file))
 
 
-def means_over_epochs():
-    """Yield the label and the mean NLL of each row of the attention tables over epochs 11 to 16, and 17 to 24."""
-    curves = {}
-    for line in (*read("attention-seeds-curves.csv"), *read("attention-curves.csv")):
-        curves.setdefault(line["row"], []).append(float(line["mean"]))
-    for label, curve in curves.items():
-        yield label, [f"{fmean(curve[first:last]):.3f}" for first, last in ((10, 16), (16, 24)) if len(curve) >= last]
-
-
 def test_the_page_of_results_has_cells_of_the_tables():
-    """Each cell with a figure is a cell of the same row in results/, with or without the difference in its brackets.
-
-    Or it is a mean of the row's learning curve.
-    """
-    known = {label: set(means) for label, means in means_over_epochs()}
+    """Each cell with a figure is in a cell of the same row in results/: a mean, or a difference with its interval."""
+    known = {}
     for path in TABLES:
         for label, cells in table_rows(path.read_text(encoding="utf-8")):
-            known.setdefault(label, set()).update(cells, (cell.split(" (")[0] for cell in cells))
-    rows = [row for row in table_rows((ROOT / "docs/results.md").read_text(encoding="utf-8")) if row[0] in known]
+            known.setdefault(label, set()).update(cell.split(" (")[0] for cell in cells)
+            known[label].update(f"{of[1]} ({of[2]})" for of in map(DIFFERENCE.search, cells) if of)
+    text = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    rows = list(table_rows(text.partition("## Systems")[2].partition("\n## ")[0]))
+    rows = [(label, cells) for label, cells in rows if cells]  # without the headings of blocks
     assert len(rows) > 15
     for label, cells in rows:
         assert set(cells) <= known[label], label
@@ -77,22 +64,20 @@ def test_the_readme_has_figures_of_the_comparison():
     assert checked == set(rows_of)
 
 
-@pytest.mark.parametrize("page", ["docs/speed.md", "docs/results-one-seed.md"])
-def test_the_tables_of_a_page_have_figures_of_its_measurements(page):
+def test_the_page_of_speeds_has_figures_of_its_measurements():
     """Each figure is in a row of the CSV file with the same label."""
     number = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
     known = {}
-    for row in read(MEASUREMENTS[page]):
-        texts = (row["value"], row.get("difference", ""), row.get("paper", ""))
-        known.setdefault(row["what"], set()).update(match[0] for text in texts if (match := number.search(text)))
-    rows = list(table_rows((ROOT / page).read_text(encoding="utf-8")))
+    for row in read("speed.csv"):
+        known.setdefault(row["what"], set()).update(number.findall(row["value"])[:1])
+    rows = list(table_rows((ROOT / "docs/speed.md").read_text(encoding="utf-8")))
     assert len(rows) > 15
     for label, cells in rows:
         assert {figure.replace(",", "") for figure in number.findall(", ".join(cells))} <= known[label], label
 
 
-@pytest.mark.parametrize("page, name", MEASUREMENTS.items())
-def test_measurements_are_numbers_and_their_page_names_the_file(page, name):
+@pytest.mark.parametrize("name, page", MEASUREMENTS.items())
+def test_measurements_are_numbers_and_their_page_names_the_file(name, page):
     rows = read(name)
     assert all(row["what"] and row["measure"] and row["setting"] and row["unit"] for row in rows)
     for row in rows:

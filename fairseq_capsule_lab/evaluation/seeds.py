@@ -38,7 +38,7 @@ class Effect:
         p: two-sided; 1 if there is no variation and no difference.
         p_adjusted: the p after the correction of Holm for all systems of the comparison.
         detectable: the smallest true difference that a test at 5% finds with a probability of 80%.
-        error_over_sentences: `jackknife` of the formula.
+        error_over_seeds, error_over_sentences: `s / √n` and `jackknife` of the formula.
     """
 
     difference: float
@@ -47,6 +47,7 @@ class Effect:
     p: float
     p_adjusted: float
     detectable: float
+    error_over_seeds: float
     error_over_sentences: float
 
 
@@ -115,7 +116,8 @@ def effect(differences: np.ndarray, error_over_sentences: float) -> Effect:
     freedom = _freedom(over_seeds, error_over_sentences, seeds)
     p = 2 * float(stats.t.sf(abs(difference) / error, freedom)) if error else float(difference == 0)
     smallest = detectable(over_seeds, error_over_sentences, seeds)
-    return Effect(difference, difference - half, difference + half, p, p, smallest, error_over_sentences)
+    low, high = difference - half, difference + half
+    return Effect(difference, low, high, p, p, smallest, math.sqrt(over_seeds), error_over_sentences)
 
 
 def half_width(over_seeds: Any, error_over_sentences: float, seeds: int, level: float = 1 - CONFIDENCE) -> Any:

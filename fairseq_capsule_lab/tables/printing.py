@@ -40,6 +40,8 @@ class Line:
     high: Optional[float]
     p_over_seeds: Optional[float]
     detectable: Optional[float]
+    error_over_seeds: Optional[float]
+    error_over_sentences: Optional[float]
     missing: Optional[str]
 
 
@@ -64,6 +66,8 @@ def csv_lines(results: Results) -> List[Line]:
                     high=effect.high if effect else None,
                     p_over_seeds=effect.p_adjusted if effect else None,
                     detectable=effect.detectable if effect else None,
+                    error_over_seeds=effect.error_over_seeds if effect else None,
+                    error_over_sentences=effect.error_over_sentences if effect else None,
                     missing=figures.missing or None,
                 )
                 made.append(line)

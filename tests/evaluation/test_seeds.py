@@ -149,7 +149,7 @@ def test_a_system_with_fewer_errors_is_found_and_one_with_as_many_is_not():
     ],
 )
 def test_p_values_are_adjusted_step_by_step(ps, adjusted):
-    effects = [Effect(0, 0, 0, p, p, 0, 0) for p in ps]
+    effects = [Effect(0, 0, 0, p, p, 0, 0, 0) for p in ps]
     assert [each.p_adjusted for each in holm(effects)] == pytest.approx(adjusted)
 
 

@@ -27,6 +27,8 @@ def rebuilt(tmp_path_factory):
         text=True,
     )
     assert finished.returncode == 0, finished.stderr
+    claims = finished.stdout[finished.stdout.index("| claim |") :]
+    assert claims in (REPOSITORY / "docs/results.md").read_text(encoding="utf-8")
     return folder
 
 

@@ -109,6 +109,7 @@ def test_several_seeds_have_an_interval_and_a_corrected_p(runs):
     assert "95% interval over seeds and sentences" in text and "bootstrap" not in text
     line = next(line for line in csv_lines(results) if line.row == "encoder")
     assert (line.low, line.high, line.p_over_seeds) == (encoder.low, encoder.high, encoder.p_adjusted)
+    assert (line.error_over_seeds, line.error_over_sentences) == pytest.approx((stats.sem([0.9, 0.2, 0.9]), 0))
 
 
 def test_the_effect_on_several_test_sets_is_that_of_their_mean(runs):
@@ -432,6 +433,7 @@ def test_csv_has_every_figure(runs, tmp_path):
         **{"row": "encoder", "column": "BLEU", "of": "", "paper": "24.87", "mean": "31.0", "spread": "", "seeds": "1"},
         **{"difference": "1.0", "p": "0.2500", "missing": ""},
         **{"low": "", "high": "", "p_over_seeds": "", "detectable": ""},
+        **{"error_over_seeds": "", "error_over_sentences": ""},
     }
 
 
