@@ -270,6 +270,8 @@ def test_a_command_of_ours_has_its_options(name, words):
 
 @of("python")
 def test_a_program_has_its_options(name, words):
+    if words[1:3] == ["-m", "pip"]:
+        return
     assert (ROOT / words[1]).is_file(), f"{name}: {words[1]}"
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / words[1]).parent.glob("*.py"))
     assert all(f'"{option}"' in text for option in options(words)), f"{name}: {words}"

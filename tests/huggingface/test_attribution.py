@@ -19,7 +19,7 @@ def test_attributions_are_those_of_the_gradients(tmp_path):
     copy = exported(build("capsule_transformer", ROUTED, task))
     words = json.dumps(dict.fromkeys(("source", "target"), task.source_dictionary.symbols))
     (tmp_path / "vocabulary.json").write_text(words, encoding="utf-8")
-    side = {"language": "en", "tokenizer": "none", "aggressive_dash_splits": False}
+    side = {"language": "en", "tokenizer": "none"}
     tokenizer = CapsuleTokenizer(str(tmp_path / "vocabulary.json"), source=side, target=side)
 
     model = inseq.load_model(copy, "input_x_gradient", tokenizer=tokenizer)

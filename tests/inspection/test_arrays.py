@@ -77,8 +77,7 @@ def test_past_and_future_equal_those_of_the_batch(arch, options, left_pad):
     forward = Forward(model, left_pad)
     arrays = gathered(model)
     routed = forward.extra["past_future"]
-    places = forward.inside if arch.endswith("lstm") else forward.source
-    shares = routed.assignment[forward.row][forward.steps][:, places].numpy()
+    shares = routed.assignment[forward.row][forward.steps][:, forward.source].numpy()
     name, other = "assignment", "past_future_attention"
     if options.get("past_future") == "attn":
         name, other = other, name

@@ -72,9 +72,14 @@ def test_the_gate_and_the_capsules_are_those_of_the_forward_pass(monkeypatch):
     batch = make_batch([SENTENCE])
     gates, layers = [], []
     gate, together = ContextGate.gate, CapsulePooling.together
+
+    def recording(poolings, states, padding_mask):
+        layers.append(states)
+        return together(poolings, states, padding_mask)
+
     with monkeypatch.context() as recorded:
         recorded.setattr(ContextGate, "gate", lambda *read: gates.append(gate(*read)) or gates[-1])
-        recorded.setattr(CapsulePooling, "together", lambda *read: layers.append(read[1]) or together(*read))
+        recorded.setattr(CapsulePooling, "together", staticmethod(recording))
         logits_of(model, batch)
     arrays = gather_arrays(model, Sentence(SENTENCE["source"][None], SENTENCE["target"][None], *WORDS))
     np.testing.assert_allclose(arrays["global_gate"].values, gates[0][0].detach(), atol=1e-6)
