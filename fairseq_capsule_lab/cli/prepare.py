@@ -27,8 +27,8 @@ CORPORA = {
     "wmt17-zh-en": ("wmt17", "ZH_EN"),
     "nist-zh-en": ("nist", "ZH_EN"),
     "lcsts": ("lcsts", "LCSTS"),
-    "toy": ("toy.recipe", "TOY"),
-    "headlines": ("headlines", "HEADLINES"),
+    "toy": ("embedded", "TOY"),
+    "headlines": ("embedded", "HEADLINES"),
 }
 
 

@@ -30,7 +30,7 @@ fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/ch
   --names "GDR, mean" "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out results/analysis
 fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
   --out $runs/routing
-# The same on the toy corpus, with the links that its grammar writes.
+# The same on the toy corpus, with the links that it contains.
 scripts/prepare-toy.sh data/toy
 train() { scripts/train.sh configs/toy/$1.yaml data/toy/bin $2 "${@:3}" dataset.disable_validation=false; }
 train transformer runs/toy/transformer
