@@ -3,7 +3,6 @@
 import csv
 import re
 from pathlib import Path
-from statistics import fmean
 
 import pytest
 
@@ -30,21 +29,9 @@ def read(name):
         return list(csv.DictReader(file))
 
 
-def means_over_epochs():
-    """Yield the label and the mean NLL of each row of the attention tables over epochs 11 to 16, and 17 to 24."""
-    curves = {}
-    for line in (*read("attention-seeds-curves.csv"), *read("attention-curves.csv")):
-        curves.setdefault(line["row"], []).append(float(line["mean"]))
-    for label, curve in curves.items():
-        yield label, [f"{fmean(curve[first:last]):.3f}" for first, last in ((10, 16), (16, 24)) if len(curve) >= last]
-
-
 def test_the_page_of_results_has_cells_of_the_tables():
-    """Each cell with a figure is a cell of the same row in results/, with or without the difference in its brackets.
-
-    Or it is a mean of the row's learning curve.
-    """
-    known = {label: set(means) for label, means in means_over_epochs()}
+    """Each cell with a figure is a cell of the same row in results/, with or without the difference in its brackets."""
+    known = {}
     for path in TABLES:
         for label, cells in table_rows(path.read_text(encoding="utf-8")):
             known.setdefault(label, set()).update(cells, (cell.split(" (")[0] for cell in cells))

@@ -6,7 +6,7 @@ from fairseq_capsule_lab.cli.arguments import output_folder, positive_int
 from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, write_parallel
 from fairseq_capsule_lab.errors import LabError
 
-SUFFIXES = {"english-german": ("en", "de"), "headlines": ("text", "summary")}
+SUFFIXES: dict[str, tuple[str, ...]] = {"english-german": ("en", "de"), "headlines": ("text", "summary")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

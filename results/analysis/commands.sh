@@ -43,8 +43,3 @@ train_gdr attn model.past_future=attn
 fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpoint_last.pt \
   --names "GDR, mean" "GDR, sum" "GDR, one iteration" CLF ATTN --data data/toy/bin --split test \
   --alignments data/toy/raw/alignments/test.align --out results/analysis/toy
-
-# The gains of subtractive attention, from the archive: `fairseq-capsule share unpack results/attention.tar.xz runs` makes the log.
-free='transformer++model.subtraction-one_iteration++task.log_routing-true+_name-trial_transformer_tiny+optimization.max_epoch-24'
-python examples/subtractive_attention/gains.py runs/paper/multi30k/$free+user_dir-subtractive_attention/seed2/train.log \
-  docs/images/results-gains.png
