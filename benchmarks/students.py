@@ -17,12 +17,13 @@ from typing import Callable, List, Sequence
 
 import ctranslate2
 import torch
+from ctranslate2.converters import FairseqConverter
 from measure import alternate, environment
 from serving import ask, serving
 
 from fairseq_capsule.data.merges import bpe_options
 from fairseq_capsule.hub import CapsuleHub, load
-from fairseq_capsule_lab.export.to_ctranslate2 import write
+from fairseq_capsule_lab.export.to_fairseq import write
 from fairseq_capsule_lab.runs.prepared import preparation
 
 BEAM, TOKENS = 5, 4096
@@ -55,8 +56,10 @@ def keep_first(sample: dict, sentences: int) -> dict:
 def export(hub: CapsuleHub, data: Path, folder: Path, quantization: str) -> ctranslate2.Translator:
     folder.mkdir()
     text = preparation(data, hub.task.cfg.source_lang, hub.task.cfg.target_lang)
-    write(hub.models[0], hub.task, text, folder, argparse.Namespace(quantization=quantization))
-    return ctranslate2.Translator(str(folder), intra_threads=torch.get_num_threads())
+    write(hub.models[0], hub.task, text, folder, argparse.Namespace())
+    converter = FairseqConverter(str(folder / "model.pt"), str(folder), unsafe_deserialization=True)
+    converted = converter.convert(str(folder / "converted"), quantization=quantization)
+    return ctranslate2.Translator(converted, intra_threads=torch.get_num_threads())
 
 
 def translate(translator: ctranslate2.Translator, lines: Sequence[List[str]]) -> List[str]:

@@ -27,7 +27,7 @@ COMMANDS = {
     "average": "average the last or the best checkpoints of a run",
     "check-data": "check prepared data before a model trains on it",
     "doctor": "report what is wrong with this environment and how to fix it",
-    "export": "write a Transformer for another library: CTranslate2 or Hugging Face transformers",
+    "export": "write a Transformer for fairseq without this package, CTranslate2, or Hugging Face transformers",
     "inspect": "write pages, pictures and arrays of what a model routes while it translates",
     "nll": "compute the negative log-likelihood of a split's references under a model",
     "picture": "draw the attention of a sentence, or its PAST and FUTURE",
