@@ -6,7 +6,8 @@ The tools are the tokeniser, and learning and applying BPE. Each tool processes 
 each core, with one process for each share. Only the learning of merges always is one process, which counts words on all
 cores. `ratio` is the time of the slowest tool divided by the time of the whole preparation, which runs all tools.
 `stage_ratios` is the time of each tool divided by the time of its stage. The memory is that of the largest process. The
-text is the embedded English-German one, or --text PREFIX (PREFIX.en, PREFIX.de). The last line is a JSON object.
+text is the embedded English-German one, or --text PREFIX (PREFIX.en, PREFIX.de), such as that of Multi30k. A text with
+fewer lines is repeated. The last line is a JSON object.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 from measure import alternate, environment, median_ratio
@@ -35,11 +36,6 @@ APPLY = "subword-nmt apply-bpe --codes {codes} <{share} >{share}.out"
 LEARN = "subword-nmt learn-bpe --symbols {merges} --num-workers {cores} --input {text} --output {text}.codes"
 
 
-def write_text(prefix: Path, lines: int) -> None:
-    sizes = ["--train", str(lines), "--valid", str(HELD_OUT), "--test", str(HELD_OUT)]
-    subprocess.run(["fairseq-capsule", "toy-corpus", *sizes, str(prefix.parent)], check=True, stdout=subprocess.DEVNULL)
-
-
 def write_archives(folder: Path, prefix: Path, lines: int) -> None:
     """Write the first `lines` lines as the training set, and the first `HELD_OUT` lines as each other set."""
     folder.mkdir()
@@ -47,7 +43,7 @@ def write_archives(folder: Path, prefix: Path, lines: int) -> None:
         with open(f"{prefix}.{language}", "rb") as text:
             for stem in ARCHIVES:
                 with gzip.open(folder / f"{stem}.{language}.gz", "wb", compresslevel=1) as archive:
-                    archive.writelines(islice(text, lines if stem == "train" else HELD_OUT))
+                    archive.writelines(islice(cycle(text), lines if stem == "train" else HELD_OUT))
                 text.seek(0)  # the sets may overlap in a benchmark
 
 
@@ -121,7 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, nargs="+", default=[20_000, 200_000], help="training pairs")
     parser.add_argument(
-        "--text", type=Path, metavar="PREFIX", help="use PREFIX.en and PREFIX.de, which need enough lines"
+        "--text", type=Path, metavar="PREFIX", help="use PREFIX.en and PREFIX.de, repeated if they have fewer lines"
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
@@ -131,7 +127,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         prefix = args.text or Path(folder) / "text" / "train"
         if not args.text:
-            write_text(prefix, max(args.lines))
+            subprocess.run(["fairseq-capsule", "toy-corpus", prefix.parent], check=True, stdout=subprocess.DEVNULL)
         for lines in args.lines:
             place = Path(folder) / str(lines)
             place.mkdir()

@@ -17,12 +17,13 @@ from typing import Callable, List, Sequence
 
 import ctranslate2
 import torch
+from ctranslate2.converters import FairseqConverter
 from measure import alternate, environment
 from serving import ask, serving
 
 from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import CapsuleHub, load
-from fairseq_capsule_lab.export.to_ctranslate2 import write
+from fairseq_capsule_lab.export.to_fairseq import write
 
 BEAM, TOKENS = 5, 4096
 
@@ -54,8 +55,10 @@ def keep_first(sample: dict, sentences: int) -> dict:
 def export(hub: CapsuleHub, data: Path, folder: Path, quantization: str) -> ctranslate2.Translator:
     folder.mkdir()
     sides = preparations(data, hub.task.cfg.source_lang, hub.task.cfg.target_lang)
-    write(hub.models[0], hub.task, sides, folder, argparse.Namespace(quantization=quantization))
-    return ctranslate2.Translator(str(folder), intra_threads=torch.get_num_threads())
+    write(hub.models[0], hub.task, sides, folder, argparse.Namespace())
+    converter = FairseqConverter(str(folder / "model.pt"), str(folder), unsafe_deserialization=True)
+    converted = converter.convert(str(folder / "converted"), quantization=quantization)
+    return ctranslate2.Translator(converted, intra_threads=torch.get_num_threads())
 
 
 def translate(translator: ctranslate2.Translator, lines: Sequence[List[str]]) -> List[str]:

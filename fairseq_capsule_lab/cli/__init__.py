@@ -27,7 +27,7 @@ COMMANDS = {
     "average": "average the last or the best checkpoints of a run",
     "check-data": "check prepared data before a model trains on it",
     "doctor": "report what is wrong with this environment and how to fix it",
-    "export": "write a Transformer for another library: CTranslate2 or Hugging Face transformers",
+    "export": "write a Transformer for fairseq without this package, CTranslate2, or Hugging Face transformers",
     "filter": "do a step of scripts/prepare-wmt*.sh that no other tool does: filter lines or pairs",
     "inspect": "write pages, pictures and arrays of what a model routes while it translates",
     "nll": "compute the negative log-likelihood of a split's references under a model",

@@ -12,10 +12,8 @@ from fairseq_capsule_lab.errors import LabError, name
 from fairseq_capsule_lab.files import new_folder
 
 # `export.to_LIBRARY`, which is imported when it is named, and its own options.
-LIBRARIES = {"ctranslate2": ("quantization",), "transformers": ("license", "scores")}
+LIBRARIES = {"fairseq": (), "transformers": ("license", "scores")}
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
-# The types that CTranslate2 accepts.
-QUANTIZATIONS = "int8 int8_float32 int8_float16 int8_bfloat16 int16 float16 bfloat16 float32".split()
 
 
 def licence(text: str) -> str:
@@ -30,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=prepared_data, metavar="DATA", help=text)
     add("out", type=output_folder, metavar="OUT", help="a new folder")
     add("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
-    text = "ctranslate2: the type of the weights (default: float32)"
-    add("--quantization", choices=QUANTIZATIONS, help=text)
     text = "transformers: the licence that the model card states (default: unknown)"
     add("--license", type=licence, help=text)
     text = "transformers: a scores.json of scripts/evaluate.sh for the model card"

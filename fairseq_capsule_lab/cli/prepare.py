@@ -24,8 +24,8 @@ CORPORA = {
     "wmt16-en-ro": ("wmt16", "EN_RO"),
     "nist-zh-en": ("nist", "ZH_EN"),
     "lcsts": ("lcsts", "LCSTS"),
-    "toy": ("toy.recipe", "TOY"),
-    "headlines": ("headlines", "HEADLINES"),
+    "toy": ("embedded", "TOY"),
+    "headlines": ("embedded", "HEADLINES"),
 }
 
 

@@ -30,7 +30,7 @@ fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/ch
   --names "GDR, mean" "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out results/analysis
 fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
   --out $runs/routing
-# The same on the toy corpus, with the links that its grammar writes.
+# The same on the toy corpus, with the links that it contains.
 scripts/prepare-toy.sh data/toy
 train() { scripts/train.sh configs/toy/$1.yaml data/toy/bin $2 "${@:3}" dataset.disable_validation=false; }
 train transformer runs/toy/transformer
@@ -43,8 +43,3 @@ train_gdr attn model.past_future=attn
 fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpoint_last.pt \
   --names "GDR, mean" "GDR, sum" "GDR, one iteration" CLF ATTN --data data/toy/bin --split test \
   --alignments data/toy/raw/alignments/test.align --out results/analysis/toy
-
-# A picture of the gains of subtractive attention, from the archive: `fairseq-capsule share unpack results/attention.tar.xz runs` makes the log.
-free='transformer++model.subtraction-one_iteration++task.log_routing-true+_name-trial_transformer_tiny+optimization.max_epoch-24'
-python examples/subtractive_attention/gains.py runs/paper/multi30k/$free+user_dir-subtractive_attention/seed2/train.log \
-  gains.png

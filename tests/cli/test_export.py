@@ -8,43 +8,34 @@ import subprocess
 import sys
 
 import pytest
+from fairseq.data import Dictionary
 
 from fairseq_capsule_lab import cli
-from tests.cli.world import CODES, save_checkpoint
+from tests.cli.world import save_checkpoint
 from tests.huggingface.program import TRANSLATING
 from tests.libraries import library
 
-ctranslate2, transformers = library("ctranslate2"), library("transformers")
+transformers = library("transformers")
 
-TO = ("--to", "ctranslate2")
+TO = ("--to", "fairseq")
 HUGGING_FACE = ("--to", "transformers")
 
 
-def test_a_folder_has_all_that_raw_text_needs(command, world, tmp_path):
+def test_fairseqs_own_checkpoint_is_in_a_folder_with_the_dictionaries(command, world, tmp_path):
     out = tmp_path / "new" / "out"
     result = command("export", world / "plain.pt", world / "prepared", out, *TO)
-    assert (result.status, result.out) == (0, f"wrote {out}: en-de for CTranslate2\n")
-    names = {"model.bin", "config.json", "shared_vocabulary.json", "codes", "text.json"}
-    assert {file.name for file in out.iterdir()} == names
-    assert (out / "codes").read_text() == CODES
-    note = json.loads((out / "text.json").read_text())
-    for language, side in (("en", note["source"]), ("de", note["target"])):
-        assert (side["language"], side["tokenizer"], side["lower"]) == (language, "moses", False)
-        assert (side["subwords"], side["codes"]) == ("subword-nmt", "codes")
-    assert ctranslate2.Translator(str(out)).translate_batch([["a", "b"]])
-
-
-def test_weights_are_quantised(command, world, tmp_path):
-    for name, options in (("float32", ()), ("int8", ("--quantization", "int8"))):
-        assert command("export", world / "plain.pt", world / "prepared", tmp_path / name, *TO, *options).status == 0
-        assert ctranslate2.Translator(str(tmp_path / name)).compute_type.startswith(name)
+    assert (result.status, result.out) == (0, f"wrote {out}: en-de for fairseq alone\n")
+    assert {file.name for file in out.iterdir()} == {"model.pt", "dict.en.txt", "dict.de.txt"}
+    for language in ("en", "de"):
+        dictionary = Dictionary.load(str(out / f"dict.{language}.txt"))
+        assert dictionary == Dictionary.load(str(world / f"prepared/bin/dict.{language}.txt"))
 
 
 def test_a_routed_model_is_refused_with_the_way_to_a_student(refused, world, tmp_path):
     line = refused("export", world / "model.pt", world / "prepared", tmp_path / "out", *TO)
     assert line == (
-        f"{world / 'model.pt'}: it routes (past_future), so CTranslate2 cannot compute it; translate the training set "
-        "with it (scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
+        f"{world / 'model.pt'}: it routes (past_future), so fairseq alone cannot compute it; translate the training "
+        "set with it (scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
     )
     assert not list(tmp_path.iterdir())
 
@@ -54,7 +45,7 @@ def test_a_model_that_is_no_transformer_is_refused(refused, world, tmp_path, cap
     save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
     capsys.readouterr()  # notes about the new model
     line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *TO)
-    assert f"model.pt: it is a {name}, not a Transformer, so CTranslate2 cannot compute it; " in line
+    assert f"model.pt: it is a {name}, not a Transformer, so fairseq alone cannot compute it; " in line
     assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
 
 
@@ -91,21 +82,13 @@ def test_nothing_is_left_of_a_failed_write(refused, world, tmp_path, monkeypatch
 
 def test_the_extra_is_named_if_the_library_is_missing(monkeypatch, capsys):
     def without(name):
-        raise ModuleNotFoundError("No module named 'ctranslate2'", name="ctranslate2")
+        raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
     monkeypatch.setattr(cli.importlib, "import_module", without)
     assert cli.main(["export", "model.pt"]) == 1
     assert capsys.readouterr().err == (
-        "fairseq-capsule export: error: ctranslate2 is not installed: pip install 'fairseq-capsule[ctranslate2]'\n"
+        "fairseq-capsule export: error: transformers is not installed: pip install 'fairseq-capsule[huggingface]'\n"
     )
-
-
-def test_the_types_of_weights_are_those_of_ctranslate2():
-    from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
-
-    from fairseq_capsule_lab.cli.export import QUANTIZATIONS
-
-    assert list(ACCEPTED_MODEL_TYPES) == QUANTIZATIONS
 
 
 @pytest.mark.parametrize("checkpoint", ["plain.pt", "model.pt"])
@@ -180,9 +163,7 @@ def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, 
     assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("to, option", [("ctranslate2", "license"), ("transformers", "quantization")])
-def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path, to, option):
-    value = {"license": "mit", "quantization": "int8"}[option]
-    files = (world / "plain.pt", world / "prepared", tmp_path / "out")
-    line = refused("export", *files, "--to", to, f"--{option}", value)
-    assert line == f"--{option} belongs to --to {({'ctranslate2', 'transformers'} - {to}).pop()}; leave it out"
+def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path):
+    line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *TO, "--license", "mit")
+    assert line == "--license belongs to --to transformers; leave it out"
+

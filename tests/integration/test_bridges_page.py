@@ -36,11 +36,10 @@ def clone(tmp_path_factory):
 
 
 def test_a_routed_teacher_gives_a_student_that_is_exported(clone):
-    output = clone.output("--to ctranslate2")
-    assert "wrote exported/my-student: en-fr for CTranslate2" in output
+    output = clone.output("--to fairseq")
+    assert "wrote exported/my-student: en-fr for fairseq alone" in output
     assert re.search(r"detokenised sacreBLEU = \d+\.\d\d", output)  # of evaluate.sh
-    names = {"model.bin", "config.json", "shared_vocabulary.json", "codes", "text.json"}
-    assert {file.name for file in (clone.folder / "exported/my-student").iterdir()} == names
+    assert (clone.folder / "exported/my-student-ctranslate2/model.bin").is_file()
 
 
 def test_the_student_translates_raw_text(clone):

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from fairseq_capsule_lab.corpora.splits import draw_splits
-from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.embedded import draw_splits
 from fairseq_capsule_lab.runs.configuration import read_configuration
 from fairseq_capsule_lab.runs.settings import Settings
 from tests.integration.commands import REPOSITORY
@@ -52,7 +51,7 @@ class Clone:
     def __init__(self, folder):
         self.folder, self.said = folder, {}
         copy_checkout(folder)
-        pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]
+        pairs = draw_splits("english-german", {"train": 150})["train"]
         for language, sentences in zip(("en", "fr"), zip(*pairs)):
             (folder / f"my.{language}").write_text("".join(f"{sentence}\n" for sentence in sentences))
 

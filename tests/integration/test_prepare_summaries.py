@@ -5,8 +5,7 @@ The tests of the other scripts cover what they share.
 
 import pytest
 
-from fairseq_capsule_lab.corpora.headlines import article_pairs
-from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.embedded import draw_splits
 from tests.integration.preparing import Workplace, check_reading, contents, read
 
 STAGES = ["raw", "characters", "bin", "dict.txt", "manifest.tsv"]
@@ -37,7 +36,7 @@ def headlines(tmp_path_factory):
 
 
 def test_every_stage_has_the_expected_headlines(headlines):
-    for split, pairs in draw_splits(article_pairs(1), SIZES).items():
+    for split, pairs in draw_splits("headlines", SIZES).items():
         for language, lines in zip(LANGUAGES, zip(*pairs)):
             assert read(headlines.out / "raw" / f"{split}.{language}") == list(lines)
             characters = read(headlines.out / "characters" / f"{split}.{language}")

@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from fairseq_capsule_lab.corpora.splits import draw_splits
-from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.embedded import draw_splits
 from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, contents, read
 
@@ -27,7 +26,7 @@ def prepared(tmp_path_factory):
 
 
 def test_every_stage_has_the_expected_text(prepared):
-    splits = draw_splits(sentence_pairs(1), SIZES)
+    splits = draw_splits("english-german", SIZES)
     for split, pairs in splits.items():
         for lang, sentences in zip(("en", "de"), zip(*pairs)):
             raw, tokenised, bpe = (
@@ -106,11 +105,7 @@ def test_an_interrupted_run_is_resumed(prepared, workplace):
         (["--lines", "3", "out"], "unknown option --lines"),
         (["out", "--train"], "--train requires a value"),
         (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
-        (["--seed", "x", "out"], "--seed must be a positive whole number, not 'x'"),
-        (
-            ["--test", "2000000", "out"],
-            "2030500 sentences, but the grammar makes only 1000000 without repetition; ask for fewer",
-        ),
+        (["--test", "40000", "out"], "test: 40000 pairs, but the corpus has only 31000 left; ask for fewer"),
         (["/dev/full"], "/dev/full is not a folder"),
     ],
 )
@@ -122,6 +117,6 @@ def test_bad_input_gives_one_clear_line(workplace, arguments, wanted):
 
 def test_other_settings_are_refused(prepared, workplace):
     shutil.copytree(prepared.out, workplace.out)
-    process = workplace.prepare(*OPTIONS, "--seed", "2", "out")
+    process = workplace.prepare(*OPTIONS, "--valid", "5", "out")
     assert process.returncode != 0
-    assert "was prepared with seed 1, not seed 2" in process.errors
+    assert "was prepared with valid 6, not valid 5" in process.errors

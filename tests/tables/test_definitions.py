@@ -17,7 +17,7 @@ from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
 NAMES = [
-    *("attention", "attention-ja-en", "attention-seeds", "comparison", "comparison-lstm", "comparison-variants"),
+    *("attention-ja-en", "attention-seeds", "comparison", "comparison-lstm", "comparison-variants"),
     "duan-figure5",
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
     *("readings", "readings-lstm"),
@@ -225,7 +225,7 @@ def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, pla
 
 
 def test_a_file_that_is_no_table_is_refused(tmp_path):
-    with pytest.raises(UserError, match="none.yaml: no such file; name a table's YAML file, or one of: attention, "):
+    with pytest.raises(UserError, match="none.yaml: no such file; name a table's YAML file, or one of: attention-ja"):
         load_table("none.yaml")
     (tmp_path / "a {b}.yaml").write_text("title: T\ncolumns: {}\nrows: {}\n")
     with pytest.raises(UserError, match="rename it"):
@@ -244,7 +244,7 @@ def test_an_unknown_measure_is_refused(tmp_path, places):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(UserError, match="no table 'duan-table9'; there are: attention, .*; or give the path of a"):
+    with pytest.raises(UserError, match="no table 'duan-table9'; there are: attention-.*; or give the path of a"):
         load_table("duan-table9")
     with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
         load_scale("huge")
