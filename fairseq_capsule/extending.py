@@ -1,15 +1,22 @@
 """Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
-from typing import Any, Mapping, Optional
+import sys
+from dataclasses import field, fields, make_dataclass
+from typing import Any, List, Mapping, Optional, Sequence, Type
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_model
 
 import fairseq_capsule.tasks  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, mechanisms, register_mechanism
 from fairseq_capsule.mechanisms.declaration import check_declaration, option_names
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
-from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, add_transformers
-from fairseq_capsule.models.presets import bases_of, register_presets
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
+from fairseq_capsule.models.presets import BigConfig, TinyConfig
+
+SIZES = {"base": CapsuleTransformerConfig, "big": BigConfig, "tiny": TinyConfig}
 
 
 def add_mechanism(
@@ -33,6 +40,11 @@ def add_mechanism(
     check_declaration(mechanism, models=(CapsuleTransformerConfig, CapsuleLSTMConfig))
     if not (inspection is None or isinstance(inspection, Inspection)):
         raise ValueError(f"mechanism {mechanism.name}: the inspection must be an instance of a subclass of Inspection")
+    taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
+    is_new = mechanism.name not in [other.name for other in mechanisms()]
+    if is_new and taken is not None and not issubclass(taken, mechanism.options):
+        problem = f"there are architectures {mechanism.preset}_transformer_… already"
+        raise ValueError(f"mechanism {mechanism.name}: {problem}; rename the preset")
     mechanism = register_mechanism(mechanism, before)
     if inspection is not None:
         registry.INSPECTIONS.setdefault(mechanism.name, inspection)
@@ -41,21 +53,59 @@ def add_mechanism(
     return mechanism
 
 
-def add_presets(name: str, *mechanisms: Mechanism, on: Mapping[str, Any] = {}) -> None:
+def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> None:
     """Register architectures that contain several mechanisms, perhaps of several packages.
 
     Args:
         name: the architectures are `NAME_transformer_base`, `NAME_transformer_big`, `NAME_transformer_tiny` and, if
             fairseq's LSTM can contain all of them, `NAME_lstm`.
-        mechanisms: registered mechanisms; all others are off, but those of the package can be turned on.
+        parts: registered mechanisms; all others are off, but those of the package can be turned on.
         on: further values of options, for example of the package's own mechanisms.
 
     Raises:
-        ValueError: another model has one of these names, or `on` names an option that does not exist.
+        ValueError: a mechanism is not registered, another model has one of these names, or `on` names an option that
+            does not exist.
     """
-    unknown = on.keys() - option_names(*bases_of(CapsuleTransformerConfig, mechanisms))
+    absent = [part.name for part in parts if part not in mechanisms()]
+    if absent:
+        raise ValueError(f"presets {name}: {', '.join(absent)} is not registered; call add_mechanism first")
+    unknown = on.keys() - option_names(CapsuleTransformerConfig, *_options(parts))
     if unknown:
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
-    add_transformers(name, mechanisms, on)
-    if all(map(fits_lstm, mechanisms)) and on.keys() <= option_names(*bases_of(CapsuleLSTMConfig, mechanisms)):
-        register_presets(CapsuleLSTMModel, mechanisms, {f"{name}_lstm": on})
+    for size, config in SIZES.items():
+        _register_preset(f"{name}_transformer_{size}", CapsuleTransformerModel, config, parts, on)
+    if all(map(fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *_options(parts)):
+        _register_preset(f"{name}_lstm", CapsuleLSTMModel, CapsuleLSTMConfig, parts, on)
+
+
+def _options(parts: Sequence[Mechanism]) -> List[Type[FairseqDataclass]]:
+    """Return the dataclasses of the options of mechanisms and of their losses, without those that all models have."""
+    further = [part for part in parts if not issubclass(CapsuleTransformerConfig, part.options)]
+    return [kind for part in further for kind in (part.options, part.loss_options) if kind is not None]
+
+
+def _register_preset(
+    arch: str, model: Any, config: Type[FairseqDataclass], parts: Sequence[Mechanism], on: Mapping[str, Any]
+) -> None:
+    """Register a class of a model under a name, with options of its own. Pickle finds both in the model's module."""
+    bases = (config, *_options(parts))
+    defaults = {name: value for part in parts for name, value in part.on.items()}
+    defaults.update(on)
+    if arch in MODEL_REGISTRY and issubclass(MODEL_REGISTRY[arch], model):
+        known = MODEL_DATACLASS_REGISTRY[arch]
+        own = {item.name: item.default for item in fields(known)}
+        if known.__bases__ != bases or {**own, **defaults} != own:
+            raise ValueError(f"architecture {arch}: it is registered with other options; choose another name")
+        return
+    title, module = arch.title().replace("_", ""), sys.modules[model.__module__]
+    items = {item.name: item for base in bases for item in fields(base)}
+    changed = [
+        (name, items[name].type, field(default=value, metadata=items[name].metadata))
+        for name, value in defaults.items()
+    ]
+    made = make_dataclass(f"{title}Config", changed, bases=bases, namespace={"__module__": module.__name__})
+    members = {"__module__": module.__name__, "__doc__": model.__doc__}
+    kind = type(f"{title}Model", (model,), members)
+    setattr(module, made.__name__, made)
+    setattr(module, kind.__name__, kind)
+    register_model(arch, dataclass=made)(kind)

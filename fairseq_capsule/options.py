@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 
@@ -90,6 +90,15 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
 def setting(default: Any, text: str, **metadata: Any) -> Any:
     """Return a field of a dataclass of options: its default, its help text and further metadata."""
     return field(default=default, metadata={"help": text, **metadata})
+
+
+def preset(kind: Type[Config]) -> Type[Config]:
+    """Make a dataclass whose options have other defaults. Their help texts and ranges stay those of its bases."""
+    inherited = {item.name: item.metadata for item in fields(kind)}  # type: ignore[arg-type]
+    kind = dataclass(kind)
+    for item in fields(kind):  # type: ignore[arg-type]
+        item.metadata = inherited[item.name]
+    return kind
 
 
 def option(name: str) -> str:

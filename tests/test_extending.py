@@ -60,7 +60,7 @@ def restored(monkeypatch):
             {"options": options(mine=0, leaky_softmax=True)},
             "the mechanism aggregation of .* has an option leaky_softmax",
         ),
-        ({"preset": "gdr"}, "the mechanism past_future of .* has the preset gdr too; rename the preset"),
+        ({"preset": "gdr"}, "mechanism mine: there are architectures gdr_transformer_… already; rename the preset"),
         (
             {"name": "past_future"},
             "'past_future' is already registered by fairseq_capsule.mechanisms.past_future",

@@ -27,7 +27,7 @@ class AggregationConfig(FairseqDataclass):
     """Options for the aggregation of a sentence."""
 
     aggregation: AGGREGATIONS = setting(
-        "capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors"
+        "simple", "capsule: routing to capsules; simple: the baseline of four plain vectors"
     )
     aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
     aggregation_iterations: int = setting(3, "routing iterations")

@@ -30,8 +30,8 @@ def check_declaration(
 ) -> None:
     """Raise a ValueError if an attribute of a mechanism is missing or wrong.
 
-    It must not share its name, its preset or an option with one of `others`, which are registered, nor, as a mechanism
-    of another package, an option with one of `models`.
+    It must not share its name or an option with one of `others`, which are registered, nor, as a mechanism of another
+    package, an option with one of `models`.
     """
     for fault in _faults(mechanism, others, models):  # the first one counts
         raise ValueError(f"mechanism {fault}")
@@ -62,8 +62,6 @@ def _faults(mechanism: Any, others: Iterable[Any], models: Iterable[Type[Fairseq
         owner = f"the mechanism {other.name} of {type(other).__module__}"
         if other.name == name:
             yield f"{name!r} is already registered by {type(other).__module__}; rename it"
-        if mechanism.preset is not None and other.preset == mechanism.preset:
-            yield f"{name}: {owner} has the preset {other.preset} too; rename the preset"
         for option in sorted(every & option_names(other.options, other.loss_options)):
             yield f"{name}: {owner} has an option {option} too; rename the option"
     if models:

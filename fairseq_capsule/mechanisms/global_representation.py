@@ -50,7 +50,6 @@ class GlobalVector(Mechanism):
     )
     options = GlobalRepresentationConfig
     off = {"global_representation": "none"}
-    preset = "gret"
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
     starts_as_baseline = True

@@ -70,7 +70,6 @@ class PastAndFuture(Mechanism):
     )
     options = PastFutureConfig
     off = {"past_future": "none", "guided_heads": "none"}
-    preset = "gdr"
     on = {"past_future": "gdr", "guided_heads": "both"}
     iterations = "past_future_iterations"
     starts_as_baseline = True

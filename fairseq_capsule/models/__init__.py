@@ -6,5 +6,6 @@ with unchanged_root_logger():
     from fairseq_capsule.models.capsnmt import CapsNMTModel
     from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel
     from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+    from fairseq_capsule.models.presets import BigConfig, TinyConfig
 
-__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel"]
+__all__ = ["BigConfig", "CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel", "TinyConfig"]

@@ -12,7 +12,7 @@ from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part
 from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.options import option
+from fairseq_capsule.options import option, validated
 
 
 class CapsuleModel(BaseFairseqModel):
@@ -26,6 +26,11 @@ class CapsuleModel(BaseFairseqModel):
         """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints."""
         keep_digests(task)
         return super().build_model(cfg, task)
+
+    @classmethod
+    def checked(cls, cfg: Any) -> Any:
+        """Convert a config to the dataclass of its preset. A value that is not allowed raises a UserError."""
+        return validated(cfg, getattr(cls, "__dataclass"))  # fairseq stores it when it registers the class
 
     @classmethod
     def from_pretrained(

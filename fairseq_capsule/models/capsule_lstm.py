@@ -14,10 +14,10 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
 from fairseq_capsule.mechanisms.declaration import option_names
+from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
 from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
 from fairseq_capsule.models.outputs import encoder_states
-from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.options import setting, validated
+from fairseq_capsule.options import preset, setting
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
@@ -39,10 +39,9 @@ def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
 _LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
-# By default the options of the mechanisms turn them off.
 @dataclass
 class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM):  # type: ignore[misc]
-    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms.
+    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms, which are off.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
     """
@@ -110,18 +109,13 @@ class CapsuleLSTMDecoder(LSTMDecoder):
 
 @register_model("capsule_lstm", dataclass=CapsuleLSTMConfig)
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
-    """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1).
-
-    With the mechanisms off it is identical to fairseq's LSTM.
-    """
-
-    config_type = CapsuleLSTMConfig
+    """fairseq's attentional LSTM with mechanisms. With all of them off it is identical to fairseq's."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         refuse_left_padded_targets(task)
-        config = validated(cfg, cls.config_type)
+        config = cls.checked(cfg)
         options = config.lstm_options()
         try:
             model = super().build_model(options, task)  # this fills in the values that are left to fairseq
@@ -150,5 +144,12 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-for _mechanism in ON_LSTMS:
-    register_presets(CapsuleLSTMModel, (_mechanism,), {f"{_mechanism.preset}_lstm": {}})
+@preset
+class GdrLstmConfig(CapsuleLSTMConfig):
+    past_future: SEPARATIONS = "gdr"
+    guided_heads: HEADS = "both"
+
+
+@register_model("gdr_lstm", dataclass=GdrLstmConfig)
+class GdrLstmModel(CapsuleLSTMModel):
+    """An LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1)."""

@@ -91,6 +91,11 @@ def test_it_is_in_all_attentions_in_order():
         assert layer.encoder_attn.changes_logits == ("running_sum",)
 
 
+def test_presets_need_registered_mechanisms():
+    with pytest.raises(ValueError, match="presets sum: running_sum is not registered; call add_mechanism first"):
+        extending.add_presets("sum", RunningSum())
+
+
 def test_presets_with_options_that_do_not_exist_or_another_meaning_are_refused():
     with pytest.raises(ValueError, match="presets sum: there is no option runing_sum; correct the name"):
         extending.add_presets("sum", on={"runing_sum": True})
