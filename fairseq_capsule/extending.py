@@ -1,8 +1,9 @@
 """Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
+import os
 import sys
 from dataclasses import field, fields, make_dataclass
-from typing import Any, List, Mapping, Optional, Sequence, Type
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Type
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_model
@@ -10,12 +11,16 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_mo
 import fairseq_capsule.tasks  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, mechanisms, register_mechanism
-from fairseq_capsule.mechanisms.declaration import check_declaration, option_names
+from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, mechanisms, off, option_names, register_mechanism
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
 from fairseq_capsule.models.presets import BigConfig, TinyConfig
 
+# Keys of what fairseq's encoders and decoders return, and of what the models add.
+RESERVED = frozenset(
+    "encoder_out encoder_padding_mask encoder_embedding encoder_states fc_results src_tokens src_lengths sentences "
+    "attn inner_states".split()
+)
 SIZES = {"base": CapsuleTransformerConfig, "big": BigConfig, "tiny": TinyConfig}
 
 
@@ -34,23 +39,64 @@ def add_mechanism(
         before: the name of the mechanism before which its parts run; by default they run last.
 
     Raises:
-        ValueError: an attribute is missing or wrong, its options do not turn it off by default, another mechanism or
-            model has its name, its preset or one of its options, or the inspection is not an `Inspection`.
+        ValueError: an attribute is missing or wrong, another mechanism or model has its name, its preset or one of its
+            options, or the inspection is not an `Inspection`.
     """
-    check_declaration(mechanism, models=(CapsuleTransformerConfig, CapsuleLSTMConfig))
+    for fault in _faults(mechanism):  # the first one counts
+        raise ValueError(f"mechanism {fault}")
+    for other in mechanisms():
+        if other.name == mechanism.name and _same_class(other, mechanism):
+            return other
+    for fault in _conflicts(mechanism):
+        raise ValueError(f"mechanism {mechanism.name}: {fault}")
     if not (inspection is None or isinstance(inspection, Inspection)):
         raise ValueError(f"mechanism {mechanism.name}: the inspection must be an instance of a subclass of Inspection")
-    taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
-    is_new = mechanism.name not in [other.name for other in mechanisms()]
-    if is_new and taken is not None and not issubclass(taken, mechanism.options):
-        problem = f"there are architectures {mechanism.preset}_transformer_… already"
-        raise ValueError(f"mechanism {mechanism.name}: {problem}; rename the preset")
-    mechanism = register_mechanism(mechanism, before)
+    register_mechanism(mechanism, before)
     if inspection is not None:
-        registry.INSPECTIONS.setdefault(mechanism.name, inspection)
+        registry.INSPECTIONS[mechanism.name] = inspection
     if mechanism.preset is not None:
         add_presets(mechanism.preset, mechanism)
     return mechanism
+
+
+def _faults(mechanism: Mechanism) -> Iterator[str]:
+    """Yield what is wrong with the attributes of a mechanism. Most of it would turn it off in silence."""
+    for attribute in ("name", "summary", "options", "on"):
+        if not getattr(mechanism, attribute, None):
+            yield f"{type(mechanism).__qualname__} has no `{attribute}`; set this attribute in the class"
+    name, known = mechanism.name, option_names(mechanism.options)
+    if name in RESERVED:
+        yield f"{name}: fairseq's encoders or decoders return something of this name; rename it"
+    for option in (*mechanism.on, mechanism.iterations):
+        if option is not None and option not in known:
+            yield f"{name}: there is no option {option}; its options are {', '.join(sorted(known))}"
+    for option, value in off(mechanism).items():
+        if str(mechanism.on[option]) == str(value):
+            yield f"{name}: {option} is {value!r} by default, so `on` must have another value"
+
+
+def _conflicts(mechanism: Mechanism) -> Iterator[str]:
+    """Yield what a mechanism would share with another one, or with a model."""
+    own = option_names(mechanism.options, mechanism.loss_options)
+    for other in mechanisms():
+        if other.name == mechanism.name:
+            yield f"this name is already registered by {type(other).__module__}; rename it"
+        for option in sorted(own & option_names(other.options, other.loss_options)):
+            owner = f"the mechanism {other.name} of {type(other).__module__}"
+            yield f"{owner} has an option {option} too; rename the option"
+    for option in sorted(own & option_names(CapsuleTransformerConfig, CapsuleLSTMConfig)):
+        yield f"the models already have an option {option}; rename the option"
+    taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
+    if taken is not None and not issubclass(taken, mechanism.options):
+        yield f"there are architectures {mechanism.preset}_transformer_… already; rename the preset"
+
+
+def _same_class(mechanism: Mechanism, other: Mechanism) -> bool:
+    """Return whether two mechanisms have the same class, perhaps from a module that was imported under two names."""
+    # A class of an interactive session has no file.
+    modules = (sys.modules.get(type(item).__module__) for item in (mechanism, other))
+    files = {file and os.path.realpath(file) for file in (getattr(module, "__file__", None) for module in modules)}
+    return type(mechanism).__qualname__ == type(other).__qualname__ and len(files) == 1
 
 
 def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> None:

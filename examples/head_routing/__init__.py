@@ -91,7 +91,6 @@ class HeadsToOutput(Mechanism):
     name = "head_routing"
     summary = "routes the heads of every attention to its output (Li et al. 2019)"
     options = HeadRoutingConfig
-    off = {"head_routing": "none"}
     preset = "head_routing"
     on = {"head_routing": "dynamic"}
     iterations = "head_routing_iterations"

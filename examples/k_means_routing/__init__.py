@@ -78,7 +78,6 @@ class KMeans(Mechanism):
     name = "k_means"
     summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
     options = KMeansConfig
-    off = {"k_means": False}
     preset = "k_means"
     on = {"k_means": True}
     iterations = "k_means_iterations"

@@ -67,7 +67,6 @@ class AllLayers(Mechanism):
     name = "layer_aggregation"
     summary = "aggregates the outputs of all layers of encoder and decoder by routing (Dou et al. 2019)"
     options = LayerAggregationConfig
-    off = {"layer_aggregation": False}
     preset = "layer_aggregation"
     on = {"layer_aggregation": True}
     iterations = "layer_aggregation_iterations"

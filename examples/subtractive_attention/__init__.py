@@ -280,7 +280,6 @@ class Subtraction(Mechanism):
     name = "subtraction"
     summary = "subtracts from the logits of self-attention what heads and earlier words agree on, or flattens them"
     options = SubtractionConfig
-    off = {"subtraction": "none"}
     preset = "trial"
     on = {"subtraction": "mean"}
 

@@ -59,7 +59,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 weight = weights[name] = getattr(options, f"{name}_weight")
                 if weight and name not in computed:
                     flag = option(name + "_weight")
-                    needed = ", ".join(map(option, mechanism.off))
+                    needed = ", ".join(map(option, mechanism.on))
                     raise UserError(
                         f"{flag} {weight:g} needs a model with this loss ({needed}); set {flag} 0 to train without"
                     )

@@ -56,7 +56,6 @@ class Aggregation(Mechanism):
     name = "aggregation"
     summary = "makes a fixed number of capsules from a source of any length (CapsNMT, Wang et al. 2019)"
     options = AggregationConfig
-    off = {"aggregation": "simple"}
     on = {"aggregation": "capsule"}
     iterations = "aggregation_iterations"
 

@@ -35,7 +35,6 @@ class RoutedAttention(Mechanism):
     name = "attention_routing"
     summary = "routes the logits of self-attention to capsules and adds these to the logits (Duan et al. 2020)"
     options = AttentionRoutingConfig
-    off = {"encoder_routing": "none", "decoder_routing": "none"}
     on = {"encoder_routing": "both", "decoder_routing": "horizontal"}
     iterations = "routing_iterations"
 

@@ -49,7 +49,6 @@ class GlobalVector(Mechanism):
         "gives every target word one vector for the whole source sentence, made of capsules (GRET, Weng et al. 2020)"
     )
     options = GlobalRepresentationConfig
-    off = {"global_representation": "none"}
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
     starts_as_baseline = True

@@ -69,7 +69,6 @@ class PastAndFuture(Mechanism):
         "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
     )
     options = PastFutureConfig
-    off = {"past_future": "none", "guided_heads": "none"}
     on = {"past_future": "gdr", "guided_heads": "both"}
     iterations = "past_future_iterations"
     starts_as_baseline = True

@@ -10,7 +10,7 @@ from torch import nn
 from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part
+from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, off
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.options import option, validated
 
@@ -89,9 +89,9 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
         return
     if layerdrop and hasattr(part, "LAYERS"):
         problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
-        items = mechanism.off.items()
-        off = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
-        raise UserError(f"{problem}; use {' '.join(off)}")
+        items = off(mechanism).items()
+        without = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
+        raise UserError(f"{problem}; use {' '.join(without)}")
     add_part(side, mechanism.name, part, f"the {type(side).__name__}")
 
 

@@ -12,8 +12,14 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
-from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
-from fairseq_capsule.mechanisms.declaration import option_names
+from fairseq_capsule.mechanisms.base import (
+    active_mechanisms,
+    check_mechanisms,
+    fits_lstm,
+    known_to,
+    mechanisms,
+    option_names,
+)
 from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
 from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
 from fairseq_capsule.models.outputs import encoder_states

@@ -31,7 +31,7 @@ class MeanLength(Mechanism):
     name = "mean_length"
     summary = "an example of a loss without parameters"
     options = LengthConfig
-    off = {"mean_length": False}
+    on = {"mean_length": True}
     loss_options = LengthLossConfig
 
     def losses(self, model, net_output, sample, options):

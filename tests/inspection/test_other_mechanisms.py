@@ -39,7 +39,7 @@ class Scales(nn.Module):
 
 
 class Scaled(Mechanism):
-    name, summary, options, off = "scaled", "an example", ScaledConfig, {"scaled": False}
+    name, summary, options = "scaled", "an example", ScaledConfig
     preset, on, iterations = "scaled", {"scaled": True}, "scaled_iterations"
 
     def encoder(self, config, sizes):
@@ -74,7 +74,8 @@ def test_the_gate_and_the_capsules_are_those_of_the_forward_pass(monkeypatch):
     gate, together = ContextGate.gate, CapsulePooling.together
     with monkeypatch.context() as recorded:
         recorded.setattr(ContextGate, "gate", lambda *read: gates.append(gate(*read)) or gates[-1])
-        recorded.setattr(CapsulePooling, "together", lambda *read: layers.append(read[1]) or together(*read))
+        seen = staticmethod(lambda *read: layers.append(read[1]) or together(*read))
+        recorded.setattr(CapsulePooling, "together", seen)
         logits_of(model, batch)
     arrays = gather_arrays(model, Sentence(SENTENCE["source"][None], SENTENCE["target"][None], *WORDS))
     np.testing.assert_allclose(arrays["global_gate"].values, gates[0][0].detach(), atol=1e-6)

@@ -30,7 +30,6 @@ class RunningSum(Mechanism):
     name = "running_sum"
     summary = "an example that reads the logits of earlier queries"
     options = RunningSumConfig
-    off = {"running_sum": False}
     preset = "running_sum"
     on = {"running_sum": True}
 
@@ -56,7 +55,6 @@ class Scaling(Mechanism):
     name = "scaled_factors"
     summary = "an example that changes the queries and keys of all attentions"
     options = ScaledFactorsConfig
-    off = {"scaled_factors": False}
     preset = "scaled_factors"
     on = {"scaled_factors": True}
 
