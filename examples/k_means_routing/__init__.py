@@ -20,6 +20,7 @@ from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, Panel, View, coupling_entropy, mean_where, named
 from fairseq_capsule.mechanisms import Loss, Mechanism
 from fairseq_capsule.mechanisms.past_future import PastFuture
+from fairseq_capsule.options import iterations
 
 CLUSTERS, SHARPNESS = ("PAST", "FUTURE"), 4.0
 
@@ -66,7 +67,7 @@ class KMeansRouting(PastFutureRouting):
 @dataclass
 class KMeansConfig(FairseqDataclass):
     k_means: bool = field(default=False, metadata={"help": "separate PAST and FUTURE by k-means routing"})
-    k_means_iterations: int = field(default=3, metadata={"help": "number of iterations of k-means routing"})
+    k_means_iterations: int = iterations(3, "number of iterations of k-means routing")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from capsule_routing.functions import RoutingResult
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
-from fairseq_capsule.options import setting
+from fairseq_capsule.options import iterations, setting
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
@@ -29,8 +29,8 @@ class AggregationConfig(FairseqDataclass):
     aggregation: AGGREGATIONS = setting(
         "simple", "capsule: routing to capsules; simple: the baseline of four plain vectors"
     )
-    aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
-    aggregation_iterations: int = setting(3, "routing iterations")
+    aggregation_capsules: int = setting(6, "number of capsules that represent a sentence", lowest=2)
+    aggregation_iterations: int = iterations(3, "routing iterations")
     aggregation_weights: VOTE_WEIGHTS = setting(
         "own", "own: separate vote weights for each iteration; shared: the same for all"
     )
@@ -60,8 +60,6 @@ class Aggregation(Mechanism):
     iterations = "aggregation_iterations"
 
     def check(self, config: Any) -> None:
-        if config.aggregation_capsules < 2:
-            raise UserError(f"--aggregation-capsules must be at least 2, not {config.aggregation_capsules}")
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 

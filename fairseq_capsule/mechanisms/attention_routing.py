@@ -9,7 +9,7 @@ from torch import nn
 from capsule_routing.errors import UserError
 from capsule_routing.modules import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.options import layer_set, option, setting
+from fairseq_capsule.options import iterations, layer_set, option, setting
 
 ENCODER_PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_PARTS = ChoiceEnum(["horizontal", "none"])
@@ -26,7 +26,7 @@ class AttentionRoutingConfig(FairseqDataclass):
         "none", "whether the decoder's self-attention routes (Duan et al., Table 2)"
     )
     encoder_routing_layers: str = setting("all", "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)")
-    routing_iterations: int = setting(3, "routing iterations of the attention logits")
+    routing_iterations: int = iterations(3, "routing iterations of the attention logits")
 
 
 class RoutedAttention(Mechanism):

@@ -30,11 +30,11 @@ NORMS = ChoiceEnum(["both", "after"])
 class CapsNMTConfig(AggregationConfig):
     """All options, with simple aggregation. Building the model raises a UserError that names a wrong option."""
 
-    encoder_embed_dim: int = setting(512, "size of the encoder's states and of the capsules")
-    encoder_layers: int = setting(4, "bidirectional LSTM layers of the encoder")
-    decoder_embed_dim: int = setting(512, "the same as --encoder-embed-dim")
-    decoder_layers: int = setting(3, "LSTM layers of the decoder")
-    dropout: float = setting(0.1, "dropout of embeddings and of each LSTM's output")
+    encoder_embed_dim: int = setting(512, "size of the encoder's states and of the capsules", lowest=1)
+    encoder_layers: int = setting(4, "bidirectional LSTM layers of the encoder", lowest=1)
+    decoder_embed_dim: int = setting(512, "the same as --encoder-embed-dim", lowest=1)
+    decoder_layers: int = setting(3, "LSTM layers of the decoder", lowest=1)
+    dropout: float = setting(0.1, "dropout of embeddings and of each LSTM's output", probability=True)
     share_all_embeddings: bool = setting(
         False, "share encoder and decoder embeddings; the output always shares the decoder's"
     )
@@ -46,8 +46,8 @@ class CapsNMTConfig(AggregationConfig):
         "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
         "the context, and after each LSTM (Fig. 1); after: only after each LSTM",
     )
-    max_source_positions: int = setting(1024, "max number of tokens in the source sequence")
-    max_target_positions: int = setting(1024, "max number of tokens in the target sequence")
+    max_source_positions: int = setting(1024, "max number of tokens in the source sequence", lowest=1)
+    max_target_positions: int = setting(1024, "max number of tokens in the target sequence", lowest=1)
 
     def __post_init__(self) -> None:
         size, other = self.encoder_embed_dim, self.decoder_embed_dim

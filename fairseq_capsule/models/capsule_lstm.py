@@ -32,6 +32,17 @@ ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
 
 
+AT_LEAST_1 = (
+    *("encoder_embed_dim", "encoder_hidden_size", "encoder_layers"),
+    *("decoder_embed_dim", "decoder_hidden_size", "decoder_layers", "decoder_out_embed_dim"),
+)
+PROBABILITIES = ("dropout", *(f"{side}_dropout_{end}" for side in ("encoder", "decoder") for end in ("in", "out")))
+RANGES: Dict[str, Dict[str, Any]] = {
+    **dict.fromkeys(AT_LEAST_1, {"lowest": 1}),
+    **dict.fromkeys(PROBABILITIES, {"probability": True}),
+}
+
+
 def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
     """Yield the options of fairseq's LSTM, read from its parser. The default None leaves a value to fairseq."""
     parser = ArgumentParser(add_help=False)
@@ -39,7 +50,7 @@ def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
     for action in parser._actions:
         if action.dest not in WITHOUT:
             kind, default = (bool, False) if action.nargs == 0 else (Optional[action.type], None)
-            yield action.dest, kind, setting(default, action.help or "")
+            yield action.dest, kind, setting(default, action.help or "", **RANGES.get(action.dest, {}))
 
 
 _LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__})
@@ -53,8 +64,8 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
     """
 
     encoder_directions: int = setting(2, "2: the encoder reads in both directions; 1: only forwards")
-    max_source_positions: int = setting(100000, "max number of tokens in the source sequence")
-    max_target_positions: int = setting(100000, "max number of tokens in the target sequence")
+    max_source_positions: int = setting(100000, "max number of tokens in the source sequence", lowest=1)
+    max_target_positions: int = setting(100000, "max number of tokens in the target sequence", lowest=1)
 
     def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
