@@ -96,11 +96,17 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
 
 
 def run_parts(side: Any, first: Any, *others: Any) -> Any:
-    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order."""
-    layers = first.layers
-    for name in side.mechanism_parts:
+    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order.
+
+    A part that returns something else raises a TypeError with the name of its mechanism.
+    """
+    layers, kind = first.layers, type(first)
+    for name, mechanism in side.mechanism_parts.items():
         part = getattr(side, name)
         first = part(first._replace(layers=layers if hasattr(part, "LAYERS") else ()), *others)
+        if not isinstance(first, kind):
+            returned = f"returned a {type(first).__name__}, not a {kind.__name__}"
+            raise TypeError(f"mechanism {mechanism}: {type(part).__name__} {returned}; use {kind.__name__}._replace")
     return first
 
 
