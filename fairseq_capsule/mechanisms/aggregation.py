@@ -43,9 +43,9 @@ class AggregationConfig(FairseqDataclass):
         "separable", "agreements by a separate network (separable) or from the votes (votes)"
     )
     aggregation_scale: Optional[float] = setting(
-        None,
-        "factor for the capsules that the decoder reads, without their positions (default: the square root "
-        "of their size, the norm of the encoder's states; 1: the squashed capsule itself)",
+        1.0,
+        "factor for the capsules that the decoder reads, without their positions. 1: the squashed capsule itself, as "
+        "the paper prints it; null in a configuration: the square root of their size",
     )
     leaky_softmax: bool = setting(False, "a word may go to no capsule (preprint of 2018)")
 
