@@ -125,9 +125,8 @@ def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> Non
 
 
 def _options(parts: Sequence[Mechanism]) -> List[Type[FairseqDataclass]]:
-    """Return the dataclasses of the options of mechanisms and of their losses, without those that all models have."""
-    further = [part for part in parts if not issubclass(CapsuleTransformerConfig, part.options)]
-    return [kind for part in further for kind in (part.options, part.loss_options) if kind is not None]
+    """Return the dataclasses of the options of mechanisms, without those that all models have."""
+    return [part.options for part in parts if not issubclass(CapsuleTransformerConfig, part.options)]
 
 
 def _register_preset(

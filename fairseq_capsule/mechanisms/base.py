@@ -97,8 +97,8 @@ class Mechanism:
         iterations: the name of the option that sets the number of routing iterations, or None. See `iterates`.
         starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
             can start from a baseline without a loss of quality.
-        loss_options: a dataclass with an option `NAME_weight` for each loss, and perhaps others; or None. Those of the
-            package's mechanisms are options of the criterion. Those of another package are options of its models.
+        loss_options: a dataclass with a default `NAME_weight` for each loss; or None. Those of the package's mechanisms
+            are options of the criterion. Its option `--loss-weights NAME:NUMBER` sets those of other packages.
     """
 
     name: str

@@ -75,7 +75,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
     def lstm_options(self) -> Namespace:
         """Return the options of fairseq's `lstm` with the same dimensions."""
         known = [mechanism for mechanism in mechanisms() if known_to(mechanism, self)]
-        ours = option_names(*(kind for mechanism in known for kind in (mechanism.options, mechanism.loss_options)))
+        ours = option_names(*(mechanism.options for mechanism in known))
         ours.add("encoder_directions")
         options = {name: value for name, value in vars(self).items() if value is not None and name not in ours}
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)

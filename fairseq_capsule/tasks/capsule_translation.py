@@ -30,7 +30,7 @@ from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms, heads, routing_options
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.base import changed_parameters
-from fairseq_capsule.options import option, setting
+from fairseq_capsule.options import setting
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
@@ -182,9 +182,9 @@ def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion
     if probed or isinstance(criterion, RoutingLossesCriterion):
         return
     for mechanism, losses in itertools.groupby(heads(model), lambda head: head[0]):
-        missing = ", ".join(option(f"{name}_weight") for _, name, _ in losses)
+        missing = ", ".join(name for _, name, _ in losses)
         logger.warning(
-            f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {missing}, so they are off; "
+            f"{mechanism.name}: --criterion {cfg._name} does not compute the losses {missing}, so they are off; "
             f"--criterion {NAME} computes them"
         )
 

@@ -200,8 +200,8 @@ def test_heads_of_losses_that_are_off_are_frozen(criterion, frozen):
 @pytest.mark.parametrize(
     "heads, criterion, missing",
     [
-        ("both", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bow-weight, --bca-weight"),
-        ("bca", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bca-weight"),
+        ("both", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "bow, bca"),
+        ("bca", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "bca"),
         ("none", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, None),
         ("both", {"_name": CRITERION, "sentence_avg": False, "bow_weight": 0.0}, None),
         ("both", {"_name": "bag_of_words_probe", "probe_reads": "mean"}, None),  # the model is frozen
@@ -213,7 +213,7 @@ def test_losses_that_the_criterion_does_not_compute_are_named(heads, criterion, 
     with caplog.at_level("WARNING"):
         task.build_criterion(OmegaConf.create(criterion))
     expected = (
-        f"past_future: --criterion label_smoothed_cross_entropy does not compute the losses of {missing}, so they are "
+        f"past_future: --criterion label_smoothed_cross_entropy does not compute the losses {missing}, so they are "
         f"off; --criterion {NAME} computes them"
     )
     assert [record.message for record in caplog.records] == ([expected] if missing else [])
