@@ -1,15 +1,27 @@
 """Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
-from typing import Any, Mapping, Optional
+import os
+import sys
+from dataclasses import field, fields, make_dataclass
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Type
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_model
 
 import fairseq_capsule  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism
-from fairseq_capsule.mechanisms.declaration import check_declaration, option_names
+from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, mechanisms, off, option_names, register_mechanism
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
-from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, add_transformers
-from fairseq_capsule.models.presets import bases_of, register_presets
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
+from fairseq_capsule.models.presets import BigConfig, TinyConfig
+
+# Keys of what fairseq's encoders and decoders return, and of what the models add.
+RESERVED = frozenset(
+    "encoder_out encoder_padding_mask encoder_embedding encoder_states fc_results src_tokens src_lengths sentences "
+    "attn inner_states".split()
+)
+SIZES = {"base": CapsuleTransformerConfig, "big": BigConfig, "tiny": TinyConfig}
 
 
 def add_mechanism(
@@ -27,35 +39,118 @@ def add_mechanism(
         before: the name of the mechanism before which its parts run; by default they run last.
 
     Raises:
-        ValueError: an attribute is missing or wrong, its options do not turn it off by default, another mechanism or
-            model has its name, its preset or one of its options, or the inspection is not an `Inspection`.
+        ValueError: an attribute is missing or wrong, another mechanism or model has its name, its preset or one of its
+            options, or the inspection is not an `Inspection`.
     """
-    check_declaration(mechanism, models=(CapsuleTransformerConfig, CapsuleLSTMConfig))
+    for fault in _faults(mechanism):  # the first one counts
+        raise ValueError(f"mechanism {fault}")
+    for other in mechanisms():
+        if other.name == mechanism.name and _same_class(other, mechanism):
+            return other
+    for fault in _conflicts(mechanism):
+        raise ValueError(f"mechanism {mechanism.name}: {fault}")
     if not (inspection is None or isinstance(inspection, Inspection)):
         raise ValueError(f"mechanism {mechanism.name}: the inspection must be an instance of a subclass of Inspection")
-    mechanism = register_mechanism(mechanism, before)
+    register_mechanism(mechanism, before)
     if inspection is not None:
-        registry.INSPECTIONS.setdefault(mechanism.name, inspection)
+        registry.INSPECTIONS[mechanism.name] = inspection
     if mechanism.preset is not None:
         add_presets(mechanism.preset, mechanism)
     return mechanism
 
 
-def add_presets(name: str, *mechanisms: Mechanism, on: Mapping[str, Any] = {}) -> None:
+def _faults(mechanism: Mechanism) -> Iterator[str]:
+    """Yield what is wrong with the attributes of a mechanism. Most of it would turn it off in silence."""
+    for attribute in ("name", "summary", "options", "on"):
+        if not getattr(mechanism, attribute, None):
+            yield f"{type(mechanism).__qualname__} has no `{attribute}`; set this attribute in the class"
+    name, known = mechanism.name, option_names(mechanism.options)
+    if name in RESERVED:
+        yield f"{name}: fairseq's encoders or decoders return something of this name; rename it"
+    for option in (*mechanism.on, mechanism.iterations):
+        if option is not None and option not in known:
+            yield f"{name}: there is no option {option}; its options are {', '.join(sorted(known))}"
+    for option, value in off(mechanism).items():
+        if str(mechanism.on[option]) == str(value):
+            yield f"{name}: {option} is {value!r} by default, so `on` must have another value"
+
+
+def _conflicts(mechanism: Mechanism) -> Iterator[str]:
+    """Yield what a mechanism would share with another one, or with a model."""
+    own = option_names(mechanism.options, mechanism.loss_options)
+    for other in mechanisms():
+        if other.name == mechanism.name:
+            yield f"this name is already registered by {type(other).__module__}; rename it"
+        for option in sorted(own & option_names(other.options, other.loss_options)):
+            owner = f"the mechanism {other.name} of {type(other).__module__}"
+            yield f"{owner} has an option {option} too; rename the option"
+    for option in sorted(own & option_names(CapsuleTransformerConfig, CapsuleLSTMConfig)):
+        yield f"the models already have an option {option}; rename the option"
+    taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
+    if taken is not None and not issubclass(taken, mechanism.options):
+        yield f"there are architectures {mechanism.preset}_transformer_… already; rename the preset"
+
+
+def _same_class(mechanism: Mechanism, other: Mechanism) -> bool:
+    """Return whether two mechanisms have the same class, perhaps from a module that was imported under two names."""
+    # A class of an interactive session has no file.
+    modules = (sys.modules.get(type(item).__module__) for item in (mechanism, other))
+    files = {file and os.path.realpath(file) for file in (getattr(module, "__file__", None) for module in modules)}
+    return type(mechanism).__qualname__ == type(other).__qualname__ and len(files) == 1
+
+
+def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> None:
     """Register architectures that contain several mechanisms, perhaps of several packages.
 
     Args:
         name: the architectures are `NAME_transformer_base`, `NAME_transformer_big`, `NAME_transformer_tiny` and, if
             fairseq's LSTM can contain all of them, `NAME_lstm`.
-        mechanisms: registered mechanisms; all others are off, but those of the package can be turned on.
+        parts: registered mechanisms; all others are off, but those of the package can be turned on.
         on: further values of options, for example of the package's own mechanisms.
 
     Raises:
-        ValueError: another model has one of these names, or `on` names an option that does not exist.
+        ValueError: a mechanism is not registered, another model has one of these names, or `on` names an option that
+            does not exist.
     """
-    unknown = on.keys() - option_names(*bases_of(CapsuleTransformerConfig, mechanisms))
+    absent = [part.name for part in parts if part not in mechanisms()]
+    if absent:
+        raise ValueError(f"presets {name}: {', '.join(absent)} is not registered; call add_mechanism first")
+    unknown = on.keys() - option_names(CapsuleTransformerConfig, *_options(parts))
     if unknown:
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
-    add_transformers(name, mechanisms, on)
-    if all(map(fits_lstm, mechanisms)) and on.keys() <= option_names(*bases_of(CapsuleLSTMConfig, mechanisms)):
-        register_presets(CapsuleLSTMModel, mechanisms, {f"{name}_lstm": on})
+    for size, config in SIZES.items():
+        _register_preset(f"{name}_transformer_{size}", CapsuleTransformerModel, config, parts, on)
+    if all(map(fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *_options(parts)):
+        _register_preset(f"{name}_lstm", CapsuleLSTMModel, CapsuleLSTMConfig, parts, on)
+
+
+def _options(parts: Sequence[Mechanism]) -> List[Type[FairseqDataclass]]:
+    """Return the dataclasses of the options of mechanisms, without those that all models have."""
+    return [part.options for part in parts if not issubclass(CapsuleTransformerConfig, part.options)]
+
+
+def _register_preset(
+    arch: str, model: Any, config: Type[FairseqDataclass], parts: Sequence[Mechanism], on: Mapping[str, Any]
+) -> None:
+    """Register a class of a model under a name, with options of its own. Pickle finds both in the model's module."""
+    bases = (config, *_options(parts))
+    defaults = {name: value for part in parts for name, value in part.on.items()}
+    defaults.update(on)
+    if arch in MODEL_REGISTRY and issubclass(MODEL_REGISTRY[arch], model):
+        known = MODEL_DATACLASS_REGISTRY[arch]
+        own = {item.name: item.default for item in fields(known)}
+        if known.__bases__ != bases or {**own, **defaults} != own:
+            raise ValueError(f"architecture {arch}: it is registered with other options; choose another name")
+        return
+    title, module = arch.title().replace("_", ""), sys.modules[model.__module__]
+    items = {item.name: item for base in bases for item in fields(base)}
+    changed = [
+        (name, items[name].type, field(default=value, metadata=items[name].metadata))
+        for name, value in defaults.items()
+    ]
+    made = make_dataclass(f"{title}Config", changed, bases=bases, namespace={"__module__": module.__name__})
+    members = {"__module__": module.__name__, "__doc__": model.__doc__}
+    kind = type(f"{title}Model", (model,), members)
+    setattr(module, made.__name__, made)
+    setattr(module, kind.__name__, kind)
+    register_model(arch, dataclass=made)(kind)

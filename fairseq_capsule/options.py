@@ -1,7 +1,6 @@
 """Options of models: names, ranges, sets of layers."""
 
-import re
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 
@@ -13,30 +12,23 @@ MOST_ITERATIONS = 100  # of a routing
 
 Config = TypeVar("Config")  # a dataclass
 
-# The allowed range follows from the name of the option. None is left to fairseq.
-PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")
-ITERATIONS = re.compile(r".*_iterations")
-SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
-MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
 
-
-def _range_of(item: "Field[Any]", value: float) -> Optional[str]:
-    """Return what the value of an option must be, or None if it is allowed."""
-    name = item.name
-    if PROBABILITIES.fullmatch(name) and not 0 <= value < 1:
+def _out_of_range(item: "Field[Any]", value: float) -> Optional[str]:
+    """Return what the value of an option must be by the metadata of its field, or None if it is allowed."""
+    if item.metadata.get("probability") and not 0 <= value < 1:
         return "at least 0 and below 1"
-    lowest = 0 if name in MAY_BE_0 else item.metadata.get("lowest", 1)
-    if (SIZES.fullmatch(name) or ITERATIONS.fullmatch(name)) and not value >= lowest:
+    lowest, highest = item.metadata.get("lowest"), item.metadata.get("highest")
+    if lowest is not None and not value >= lowest:
         return f"at least {lowest}"
-    return f"at most {MOST_ITERATIONS}" if ITERATIONS.fullmatch(name) and value > MOST_ITERATIONS else None
+    return f"at most {highest}" if highest is not None and value > highest else None
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """Check a config (a DictConfig, a namespace or a preset's object) and convert it to `dataclass_type`.
 
-    Choices and other values of text options become plain strings. Ranges of probabilities, sizes and iterations follow
-    from the names of the options. `__post_init__` of the dataclass checks dependencies between options. A value that is
-    not allowed raises a UserError.
+    Choices and other values of text options become plain strings. Ranges stand in the metadata of the fields (see
+    `setting`). `__post_init__` of the dataclass checks dependencies between options. A value that is not allowed raises
+    a UserError.
     """
     values = {}
     for item in fields(dataclass_type):  # type: ignore[arg-type]
@@ -49,7 +41,7 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
         elif item.type is int and isinstance(value, float):
             needed = "a whole number"
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            needed = _range_of(item, value)
+            needed = _out_of_range(item, value)
         if needed is not None:
             raise UserError(f"{option(item.name)} must be {needed}, not {value}")
         as_text = item.type in (str, Optional[str]) and value is not None  # a set of layers may be one number
@@ -58,8 +50,25 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
 
 
 def setting(default: Any, text: str, **metadata: Any) -> Any:
-    """Return a field of a dataclass of options: its default, its help text and further metadata."""
+    """Return a field of a dataclass of options: its default, its help text and its range.
+
+    The range of a number is `lowest` and `highest`, or `probability=True` for at least 0 and below 1.
+    """
     return field(default=default, metadata={"help": text, **metadata})
+
+
+def iterations(default: int, text: str) -> Any:
+    """Return the field of a number of routing iterations."""
+    return setting(default, text, lowest=1, highest=MOST_ITERATIONS)
+
+
+def preset(kind: Type[Config]) -> Type[Config]:
+    """Make a dataclass whose options have other defaults. Their help texts and ranges stay those of its bases."""
+    inherited = {item.name: item.metadata for item in fields(kind)}  # type: ignore[arg-type]
+    kind = dataclass(kind)
+    for item in fields(kind):  # type: ignore[arg-type]
+        item.metadata = inherited[item.name]
+    return kind
 
 
 def option(name: str) -> str:

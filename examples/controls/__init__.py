@@ -38,7 +38,6 @@ class ExtraFFN(Mechanism):
     name = "extra_ffn"
     summary = "adds feed-forward layers with as many parameters as GDR, without routing"
     options = ExtraFFNConfig
-    off = {"extra_ffn": False}
     preset = "extra_ffn"
     on = {"extra_ffn": True}
     starts_as_baseline = True
@@ -90,7 +89,6 @@ class StateLosses(Mechanism):
     name = "state_losses"
     summary = "predicts what is translated and what is not from the decoder's state, in training only"
     options = StateLossesConfig
-    off = {"state_losses": False}
     preset = "state_losses"
     on = {"state_losses": True}
     starts_as_baseline = True

@@ -19,6 +19,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.modules.layers import xavier
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.mechanisms import Mechanism
+from fairseq_capsule.options import iterations, setting
 
 SMALLEST_VARIANCE = 0.01
 
@@ -83,15 +84,14 @@ class HeadRoutingConfig(FairseqDataclass):
     head_routing: ChoiceEnum(["dynamic", "em", "none"]) = field(
         default="none", metadata={"help": "how the heads of each attention are routed to its output"}
     )
-    head_routing_capsules: int = field(default=8, metadata={"help": "capsules that an attention's output consists of"})
-    head_routing_iterations: int = field(default=3, metadata={"help": "iterations of this routing"})
+    head_routing_capsules: int = setting(8, "capsules that an attention's output consists of", lowest=1)
+    head_routing_iterations: int = iterations(3, "iterations of this routing")
 
 
 class HeadsToOutput(Mechanism):
     name = "head_routing"
     summary = "routes the heads of every attention to its output (Li et al. 2019)"
     options = HeadRoutingConfig
-    off = {"head_routing": "none"}
     preset = "head_routing"
     on = {"head_routing": "dynamic"}
     iterations = "head_routing_iterations"

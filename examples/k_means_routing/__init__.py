@@ -8,6 +8,7 @@ Paper: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Ro
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +18,10 @@ from torch import nn
 from capsule_routing import RoutingResult, in_float32
 from capsule_routing.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.extending import add_mechanism
-from fairseq_capsule.inspection import Inspection, Panel, View, coupling_entropy, mean_where, named
+from fairseq_capsule.inspection import Inspection, coupling_entropy, mean_where, named, views_in_file
 from fairseq_capsule.mechanisms import Loss, Mechanism
 from fairseq_capsule.mechanisms.past_future import PastFuture
+from fairseq_capsule.options import iterations
 
 CLUSTERS, SHARPNESS = ("PAST", "FUTURE"), 4.0
 
@@ -66,7 +68,7 @@ class KMeansRouting(PastFutureRouting):
 @dataclass
 class KMeansConfig(FairseqDataclass):
     k_means: bool = field(default=False, metadata={"help": "separate PAST and FUTURE by k-means routing"})
-    k_means_iterations: int = field(default=3, metadata={"help": "number of iterations of k-means routing"})
+    k_means_iterations: int = iterations(3, "number of iterations of k-means routing")
 
 
 @dataclass
@@ -78,7 +80,6 @@ class KMeans(Mechanism):
     name = "k_means"
     summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
     options = KMeansConfig
-    off = {"k_means": False}
     preset = "k_means"
     on = {"k_means": True}
     iterations = "k_means_iterations"
@@ -100,27 +101,7 @@ class KMeans(Mechanism):
 
 
 class KMeansInspection(Inspection):
-    views = (
-        View(
-            "k_means",
-            "PAST and FUTURE by k-means",
-            "The share of each source word in the clusters, before the model generates the target word of the row.",
-            tuple(
-                Panel(
-                    "k_means",
-                    name,
-                    "target",
-                    "source",
-                    "share",
-                    (("cluster", name),),
-                    caption=f"The share of each source word in the cluster of {name}. If every share is "
-                    "1/{cluster}, the routing has learnt nothing.",
-                    distribution="cluster",
-                )
-                for name in CLUSTERS
-            ),
-        ),
-    )
+    views = views_in_file("k_means", Path(__file__).with_name("views.yaml"))
 
     def arrays(self, model, sentence):
         if not hasattr(model.decoder, "k_means"):

@@ -17,6 +17,7 @@ from capsule_routing import dynamic_routing
 from capsule_routing.errors import UserError
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.mechanisms import Mechanism
+from fairseq_capsule.options import iterations
 
 
 class LayerAggregation(nn.Module):
@@ -59,15 +60,14 @@ class OfDecoder(LayerAggregation):
 @dataclass
 class LayerAggregationConfig(FairseqDataclass):
     layer_aggregation: bool = field(default=False, metadata={"help": "aggregate the outputs of all layers by routing"})
-    layer_aggregation_capsules: int = field(default=4, metadata={"help": "capsules of a position"})
-    layer_aggregation_iterations: int = field(default=3, metadata={"help": "iterations of this routing"})
+    layer_aggregation_capsules: int = field(default=4, metadata={"help": "capsules of a position", "lowest": 1})
+    layer_aggregation_iterations: int = iterations(3, "iterations of this routing")
 
 
 class AllLayers(Mechanism):
     name = "layer_aggregation"
     summary = "aggregates the outputs of all layers of encoder and decoder by routing (Dou et al. 2019)"
     options = LayerAggregationConfig
-    off = {"layer_aggregation": False}
     preset = "layer_aggregation"
     on = {"layer_aggregation": True}
     iterations = "layer_aggregation_iterations"

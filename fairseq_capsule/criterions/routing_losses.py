@@ -1,6 +1,6 @@
 """Label-smoothed cross-entropy with the losses of a model's mechanisms."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq.criterions import register_criterion
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
-from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names
-from fairseq_capsule.options import option
+from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names, mechanisms
+from fairseq_capsule.options import option, setting
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
 
@@ -25,22 +25,28 @@ _OPTIONS = [mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss
 
 @dataclass
 class RoutingLossesConfig(*_OPTIONS, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]
-    """Options of the loss of fairseq, and of those of the package's mechanisms."""
+    """Options of the loss of fairseq, and of those of mechanisms."""
+
+    # fairseq reads this dataclass before it imports the plugins of a user. A colon, because `=` in an option of a
+    # checkpoint is refused.
+    loss_weights: str = setting(
+        "", "weights of losses of mechanisms of other packages: progress:0.5,other:0 (default: those of the package)"
+    )
 
 
 @register_criterion(NAME, dataclass=RoutingLossesConfig)
 class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     """`label-smoothed NLL + Σ weight · loss`, all divided by fairseq's sample size.
 
-    The losses are those of the model's mechanisms. The weights of the package's own are options of the criterion, those
-    of other packages are options of the model. Each loss is logged as `NAME_loss`, without its weight.
+    The losses are those of the model's mechanisms. Each loss is logged as `NAME_loss`, without its weight.
     """
 
     def __init__(self, task: FairseqTask, cfg: Any):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
         self.cfg = cfg
-        for mechanism in MECHANISMS:
-            _check(mechanism, cfg)
+        self.weights_of_others = _parsed(cfg.loss_weights)
+        for mechanism in mechanisms():
+            _check(mechanism, self._options(mechanism))
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
@@ -52,16 +58,18 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         computed = {name for _, name, _ in heads(model)}
         weights: Dict[str, float] = {}
         for mechanism in active or MECHANISMS:
-            options = self._options(mechanism, model)
-            _check(mechanism, options)
+            options = self._options(mechanism)
             for name in loss_names(mechanism):
                 weight = weights[name] = getattr(options, f"{name}_weight")
                 if weight and name not in computed:
-                    flag = option(name + "_weight")
-                    needed = ", ".join(map(option, mechanism.off))
+                    flag = option(name + "_weight") + " " if mechanism in MECHANISMS else f"--loss-weights {name}:"
+                    needed = ", ".join(map(option, mechanism.on))
                     raise UserError(
-                        f"{flag} {weight:g} needs a model with this loss ({needed}); set {flag} 0 to train without"
+                        f"{flag}{weight:g} needs a model with this loss ({needed}); set {flag}0 to train without"
                     )
+        for name, weight in self.weights_of_others.items():
+            if weight and name not in computed:
+                raise UserError(f"--loss-weights {name}:{weight:g} needs a model with this loss; leave it out")
         return weights
 
     def forward(
@@ -80,7 +88,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         for mechanism in active_mechanisms(getattr(model, "cfg", None)):
             if not any(weights[name] for name in loss_names(mechanism)):
                 continue
-            losses = mechanism.losses(model, net_output, sample, self._options(mechanism, model))
+            losses = mechanism.losses(model, net_output, sample, self._options(mechanism))
             for name, (value, per, unit) in losses.items():
                 if name not in weights:
                     raise ValueError(f"mechanism {mechanism.name}: its loss {name} has no option {name}_weight")
@@ -102,9 +110,12 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)
                 metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
 
-    def _options(self, mechanism: Mechanism, model: BaseFairseqModel) -> Any:
-        """Return what has the options of a mechanism's losses: this criterion's config, otherwise the model's."""
-        return self.cfg if mechanism in MECHANISMS else model.cfg
+    def _options(self, mechanism: Mechanism) -> Any:
+        """Return what has the options of a mechanism's losses: this criterion's config for the package's own."""
+        if mechanism in MECHANISMS or mechanism.loss_options is None:
+            return self.cfg
+        own = {name: value for name, value in self.weights_of_others.items() if name in loss_names(mechanism)}
+        return replace(mechanism.loss_options(), **{f"{name}_weight": value for name, value in own.items()})
 
 
 def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
@@ -114,11 +125,30 @@ def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
             head.requires_grad_(bool(weights.get(name)))
 
 
+def _parsed(text: str) -> Dict[str, float]:
+    """Parse `--loss-weights`. Raises a UserError for another form, or a loss that no mechanism of a package has."""
+    of_others = {name for mechanism in mechanisms() if mechanism not in MECHANISMS for name in loss_names(mechanism)}
+    weights = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition(":")
+        if name not in of_others:
+            known = f"there are {', '.join(sorted(of_others))}" if of_others else "no --user-dir brings one"
+            raise UserError(f"--loss-weights {text}: no mechanism of another package has a loss {name}; {known}")
+        try:
+            weights[name] = float(value)
+        except ValueError as error:
+            raise UserError(f"--loss-weights {text}: {value!r} is no number; write {name}:0.5") from error
+    return weights
+
+
 def _check(mechanism: Mechanism, options: Any) -> None:
     """Refuse a weight below 0, and a share outside 0 to 1."""
     for item in () if mechanism.loss_options is None else fields(mechanism.loss_options):
         value: Any = getattr(options, item.name, None)
         if item.name.endswith("_weight") and not value >= 0:
-            raise UserError(f"{option(item.name)} must be at least 0, not {value}")
+            flag = option(item.name)
+            if mechanism not in MECHANISMS:
+                flag = f"--loss-weights: {item.name.removesuffix('_weight')}"
+            raise UserError(f"{flag} must be at least 0, not {value}")
         if item.metadata.get("share") and not 0 < value <= 1:
             raise UserError(f"{option(item.name)} must be above 0 and at most 1, not {value}")

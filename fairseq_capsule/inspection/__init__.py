@@ -12,7 +12,16 @@ from fairseq_capsule.inspection.global_representation import GlobalRepresentatio
 from fairseq_capsule.inspection.past_future import PastFutureInspection
 from fairseq_capsule.inspection.selective_attention import SelectiveAttentionInspection
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
-from fairseq_capsule.inspection.views import OTHER, Inspection, NamedArray, Panel, Sentence, View, named
+from fairseq_capsule.inspection.views import (
+    OTHER,
+    Inspection,
+    NamedArray,
+    Panel,
+    Sentence,
+    View,
+    named,
+    views_in_file,
+)
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.models.outputs import evaluating
 
@@ -31,6 +40,7 @@ __all__ = [
     "is_plain",
     "mean_where",
     "named",
+    "views_in_file",
     "views_of",
 ]
 

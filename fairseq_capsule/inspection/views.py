@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairseq_capsule.inspection.statistics import Statistics
 
+VIEWS = Path(__file__).with_suffix(".yaml")  # of the package's own mechanisms
 OTHER = "against."  # prefix of the names of a second model's arrays
 
 
@@ -116,9 +117,12 @@ class View:
         return last
 
 
-def views_in_file(mechanism: str) -> Tuple[View, ...]:
-    """Return the views of a mechanism of the package, from views.yaml."""
-    views = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))[mechanism]
+def views_in_file(mechanism: str, file: Path = VIEWS) -> Tuple[View, ...]:
+    """Return the views under the name of a mechanism in a YAML file: lists of `View`, with the fields of `Panel`.
+
+    `at` is a mapping, `columns` may be left out. views.yaml of this package is an example.
+    """
+    views = yaml.safe_load(file.read_text(encoding="utf-8"))[mechanism]
     for panel in (panel for view in views for panel in view["panels"]):
         panel.setdefault("columns", None)
         panel.update(at=tuple(panel.get("at", {}).items()), summed=tuple(panel.get("summed", ())))

@@ -14,7 +14,7 @@ from capsule_routing.functions import RoutingResult
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
-from fairseq_capsule.options import setting
+from fairseq_capsule.options import iterations, setting
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
@@ -27,10 +27,10 @@ class AggregationConfig(FairseqDataclass):
     """Options for the aggregation of a sentence."""
 
     aggregation: AGGREGATIONS = setting(
-        "capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors"
+        "simple", "capsule: routing to capsules; simple: the baseline of four plain vectors"
     )
-    aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
-    aggregation_iterations: int = setting(3, "routing iterations")
+    aggregation_capsules: int = setting(6, "number of capsules that represent a sentence", lowest=2)
+    aggregation_iterations: int = iterations(3, "routing iterations")
     aggregation_weights: VOTE_WEIGHTS = setting(
         "own", "own: separate vote weights for each iteration; shared: the same for all"
     )
@@ -43,9 +43,9 @@ class AggregationConfig(FairseqDataclass):
         "separable", "agreements by a separate network (separable) or from the votes (votes)"
     )
     aggregation_scale: Optional[float] = setting(
-        None,
-        "factor for the capsules that the decoder reads, without their positions (default: the square root "
-        "of their size, the norm of the encoder's states; 1: the squashed capsule itself)",
+        1.0,
+        "factor for the capsules that the decoder reads, without their positions. 1: the squashed capsule itself, as "
+        "the paper prints it; null in a configuration: the square root of their size",
     )
     leaky_softmax: bool = setting(False, "a word may go to no capsule (preprint of 2018)")
 
@@ -56,13 +56,10 @@ class Aggregation(Mechanism):
     name = "aggregation"
     summary = "makes a fixed number of capsules from a source of any length (CapsNMT, Wang et al. 2019)"
     options = AggregationConfig
-    off = {"aggregation": "simple"}
     on = {"aggregation": "capsule"}
     iterations = "aggregation_iterations"
 
     def check(self, config: Any) -> None:
-        if config.aggregation_capsules < 2:
-            raise UserError(f"--aggregation-capsules must be at least 2, not {config.aggregation_capsules}")
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 

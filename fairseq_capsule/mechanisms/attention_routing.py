@@ -9,7 +9,7 @@ from torch import nn
 from capsule_routing.errors import UserError
 from capsule_routing.modules import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.options import layer_set, option, setting
+from fairseq_capsule.options import iterations, layer_set, option, setting
 
 ENCODER_PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_PARTS = ChoiceEnum(["horizontal", "none"])
@@ -20,13 +20,13 @@ class AttentionRoutingConfig(FairseqDataclass):
     """Options for routing the logits of self-attention."""
 
     encoder_routing: ENCODER_PARTS = setting(
-        "both", "the routing in the encoder's self-attention (Duan et al., Table 3)"
+        "none", "the routing in the encoder's self-attention (Duan et al., Table 3)"
     )
     decoder_routing: DECODER_PARTS = setting(
-        "horizontal", "whether the decoder's self-attention routes (Duan et al., Table 2)"
+        "none", "whether the decoder's self-attention routes (Duan et al., Table 2)"
     )
     encoder_routing_layers: str = setting("all", "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)")
-    routing_iterations: int = setting(3, "routing iterations of the attention logits")
+    routing_iterations: int = iterations(3, "routing iterations of the attention logits")
 
 
 class RoutedAttention(Mechanism):
@@ -35,8 +35,6 @@ class RoutedAttention(Mechanism):
     name = "attention_routing"
     summary = "routes the logits of self-attention to capsules and adds these to the logits (Duan et al. 2020)"
     options = AttentionRoutingConfig
-    off = {"encoder_routing": "none", "decoder_routing": "none"}
-    preset = "capsule"
     on = {"encoder_routing": "both", "decoder_routing": "horizontal"}
     iterations = "routing_iterations"
 

@@ -5,14 +5,13 @@ tables and tests read the registry and do not name any mechanism.
 """
 
 from dataclasses import fields
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms.declaration import check_declaration, option_names, same_class
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
@@ -91,23 +90,22 @@ class Mechanism:
         name: identifies the mechanism; a key of a decoder's `net_output[1]` and of an encoder's output.
         summary: one sentence for users that states what it adds to a model, and the paper.
         options: a dataclass; its fields become options of the models that can contain the mechanism.
-        off: option values with which a model does not contain the mechanism.
+        on: the options that turn it on, with the values in its presets. With their defaults, a model does not contain
+            the mechanism.
         preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None. There is
             also `mine_lstm` if `decoder` is the only hook for parts that it overrides.
-        on: option values in its presets.
         iterations: the name of the option that sets the number of routing iterations, or None. See `iterates`.
         starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
             can start from a baseline without a loss of quality.
-        loss_options: a dataclass with an option `NAME_weight` for each loss, and perhaps others; or None. Those of the
-            package's mechanisms are options of the criterion. Those of another package are options of its models.
+        loss_options: a dataclass with a default `NAME_weight` for each loss; or None. Those of the package's mechanisms
+            are options of the criterion. Its option `--loss-weights NAME:NUMBER` sets those of other packages.
     """
 
     name: str
     summary: str
     options: Type[FairseqDataclass]
-    off: Mapping[str, Any]
+    on: Mapping[str, Any]
     preset: Optional[str] = None
-    on: Mapping[str, Any] = {}
     iterations: Optional[str] = None
     starts_as_baseline: bool = False
     loss_options: Optional[Type[FairseqDataclass]] = None
@@ -127,7 +125,9 @@ class Mechanism:
         - "logits": `forward(logits [B, H, L, K], padding_mask [B, K], factors)` returns new logits. True marks padding,
           where the logits are 0 and should stay so. `factors` are the queries `[B, H, L, d]` and keys `[B, H, K, d]`
           whose products are the logits, for the first part; None for others. In the decoder's self-attention, row `l`
-          of the result must not depend on positions after `l`.
+          of the result must not depend on positions after `l`. While decoding, all rows are computed again at each
+          step, unless the part has `forward_next(row [B, H, 1, K], padding_mask [B, K], kept)`, which returns the last
+          row and what it keeps for the next step, `[B, …]`, or None at the first one.
         - "heads": `forward(heads [B, L, H, d])` returns the attention's output `[B, L, C]`, in place of `W_O`.
 
         Several mechanisms can change the factors or the logits of an attention, in the order of the registry.
@@ -159,9 +159,19 @@ class Mechanism:
         return {}
 
 
+def option_names(*dataclasses: Any) -> Set[str]:
+    """Return the names of the options of dataclasses, or of None, which has none. fairseq's `_name` is none."""
+    return {item.name for kind in dataclasses if kind for item in fields(kind) if not item.name.startswith("_")}
+
+
+def off(mechanism: Mechanism) -> Dict[str, Any]:
+    """Return the values of options with which a model does not contain a mechanism: their defaults."""
+    return {item.name: item.default for item in fields(mechanism.options) if item.name in mechanism.on}
+
+
 def known_to(mechanism: Mechanism, config: Any) -> bool:
     """Return whether a config has the options of a mechanism."""
-    return all(hasattr(config, name) for name in mechanism.off)
+    return all(hasattr(config, name) for name in mechanism.on)
 
 
 def fits_lstm(mechanism: Mechanism) -> bool:
@@ -182,14 +192,8 @@ _REGISTRY: List[Mechanism] = []
 def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Mechanism:
     """Register a mechanism, by default as the last one. A decoder runs the parts in the order of the registry.
 
-    If its class has registered it already, because the module was imported under two names, the first one is kept. A
-    ValueError says what `check_declaration` refuses, or that there is no mechanism `before`, before which to place it.
+    A ValueError says that there is no mechanism `before`, before which to place it.
     """
-    check_declaration(mechanism)
-    for other in _REGISTRY:
-        if other.name == mechanism.name and same_class(other, mechanism):
-            return other
-    check_declaration(mechanism, _REGISTRY)
     names = [other.name for other in _REGISTRY]
     if before is not None and before not in names:
         raise ValueError(f"mechanism {mechanism.name}: there is no mechanism {before} to place it before")
@@ -205,18 +209,21 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     """Return the mechanisms that a model with this config contains."""
     known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
-    return tuple(mechanism for mechanism in known if _options_on(config, mechanism.off, mechanism.off))
+    return tuple(mechanism for mechanism in known if _changed(config, mechanism))
 
 
 def routing_options(config: Any) -> Set[str]:
     """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
-    active = active_mechanisms(config)
-    return {name for part in active for name in _options_on(config, option_names(part.options), part.off)}
+    names: Set[str] = set()
+    for mechanism in active_mechanisms(config):
+        without_effect = mechanism.on.keys() - _changed(config, mechanism)
+        names |= option_names(mechanism.options) - without_effect
+    return names
 
 
-def _options_on(config: Any, names: Iterable[str], off: Mapping[str, Any]) -> List[str]:
-    """Return those of the named options whose values in a config are not the ones that turn a mechanism off."""
-    return [name for name in names if str(getattr(config, name, None)) != str(off.get(name))]
+def _changed(config: Any, mechanism: Mechanism) -> Set[str]:
+    """Return the options that turn a mechanism on in a config."""
+    return {name for name, value in off(mechanism).items() if str(getattr(config, name)) != str(value)}
 
 
 def check_mechanisms(config: Any) -> None:
@@ -229,7 +236,7 @@ def check_mechanisms(config: Any) -> None:
 def options_off(config: Any) -> Dict[str, Any]:
     """Return option values with which a model with this kind of config contains no mechanism."""
     known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
-    return {name: value for mechanism in known for name, value in mechanism.off.items()}
+    return {name: value for mechanism in known for name, value in off(mechanism).items()}
 
 
 def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:

@@ -10,7 +10,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
 from capsule_routing.modules.global_representation import POOLINGS
 from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
-from fairseq_capsule.options import setting
+from fairseq_capsule.options import iterations, setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
 GLOBAL_POOLINGS = ChoiceEnum(list(POOLINGS))
@@ -30,11 +30,11 @@ class GlobalRepresentationConfig(FairseqDataclass):
     global_pooling: GLOBAL_POOLINGS = setting(
         "attentive", "how the capsules become one vector (Weng et al., footnote 3)"
     )
-    global_capsules: int = setting(32, "number of capsules in a layer (Weng et al., Fig. 4)")
+    global_capsules: int = setting(32, "number of capsules in a layer (Weng et al., Fig. 4)", lowest=1)
     global_capsule_dim: Optional[int] = setting(
-        None, "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"
+        None, "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)", lowest=1
     )
-    global_iterations: int = setting(3, "routing iterations of these capsules")
+    global_iterations: int = iterations(3, "routing iterations of these capsules")
     global_aggregation: GLOBAL_AGGREGATIONS = setting(
         "gru", "gru: aggregate the vectors of all layers; none: use the last layer only"
     )
@@ -49,8 +49,6 @@ class GlobalVector(Mechanism):
         "gives every target word one vector for the whole source sentence, made of capsules (GRET, Weng et al. 2020)"
     )
     options = GlobalRepresentationConfig
-    off = {"global_representation": "none"}
-    preset = "gret"
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
     starts_as_baseline = True

@@ -15,7 +15,7 @@ from capsule_routing.losses import bag_of_words_loss, content_agreement_loss
 from capsule_routing.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
-from fairseq_capsule.options import setting
+from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
 HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -31,16 +31,16 @@ class PastFutureConfig(FairseqDataclass):
         "how PAST and FUTURE are separated: gdr (guided dynamic routing), clf (a classifier), attn (two "
         "attentions) or none (Zheng et al., Fig. 6)",
     )
-    past_future_capsules: int = setting(2, "capsules for PAST; FUTURE has the same number")
+    past_future_capsules: int = setting(2, "capsules for PAST; FUTURE has the same number", lowest=1)
     redundant_capsules: int = setting(
         2, "capsules for words that are neither; 0: none (Zheng et al., Table 1)", lowest=0
     )
     past_future_capsule_dim: Optional[int] = setting(
-        None, "size of these capsules (default: half of the decoder's output size)"
+        None, "size of these capsules (default: half of the decoder's output size)", lowest=1
     )
-    past_future_iterations: int = setting(3, "iterations of guided dynamic routing")
+    past_future_iterations: int = iterations(3, "iterations of guided dynamic routing")
     past_future_ffn_dim: Optional[int] = setting(
-        None, "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"
+        None, "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)", lowest=1
     )
     guided_heads: HEADS = setting("none", "guided losses for which the model has parameters (Zheng et al., §3.3)")
     guided_reduction: REDUCTIONS = setting(
@@ -69,8 +69,6 @@ class PastAndFuture(Mechanism):
         "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
     )
     options = PastFutureConfig
-    off = {"past_future": "none", "guided_heads": "none"}
-    preset = "gdr"
     on = {"past_future": "gdr", "guided_heads": "both"}
     iterations = "past_future_iterations"
     starts_as_baseline = True

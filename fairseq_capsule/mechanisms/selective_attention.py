@@ -31,8 +31,6 @@ class Selection(Mechanism):
     name = "selective_attention"
     summary = "normalises queries and keys of self-attention, and lets earlier words mask keys (Leviathan et al. 2024)"
     options = SelectiveAttentionConfig
-    off = {"query_key_norm": "none", "selective_attention": "none"}
-    preset = "selective"
     on = {"query_key_norm": "both", "selective_attention": "both"}
 
     def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:

@@ -11,9 +11,9 @@ from torch import nn
 from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, heads
+from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, heads, off
 from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.options import option
+from fairseq_capsule.options import option, validated
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,11 @@ class CapsuleModel(BaseFairseqModel):
         """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints."""
         keep_digests(task)
         return super().build_model(cfg, task)
+
+    @classmethod
+    def checked(cls, cfg: Any) -> Any:
+        """Convert a config to the dataclass of its preset. A value that is not allowed raises a UserError."""
+        return validated(cfg, getattr(cls, "__dataclass"))  # fairseq stores it when it registers the class
 
     @classmethod
     def from_pretrained(
@@ -59,9 +64,9 @@ class CapsuleModel(BaseFairseqModel):
         if not any(parameter.requires_grad for parameter in self.parameters()):  # only a probe of the model is trained
             return
         for mechanism, losses in itertools.groupby(heads(self), lambda head: head[0]):
-            missing = ", ".join(option(f"{name}_weight") for _, name, _ in losses)
+            missing = ", ".join(name for _, name, _ in losses)
             logger.warning(
-                f"{mechanism.name}: the criterion does not compute the losses of {missing}, so they are off; "
+                f"{mechanism.name}: the criterion does not compute the losses {missing}, so they are off; "
                 "--criterion label_smoothed_cross_entropy_with_routing_losses computes them"
             )
 
@@ -108,18 +113,24 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
         return
     if layerdrop and hasattr(part, "LAYERS"):
         problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
-        items = mechanism.off.items()
-        off = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
-        raise UserError(f"{problem}; use {' '.join(off)}")
+        items = off(mechanism).items()
+        without = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
+        raise UserError(f"{problem}; use {' '.join(without)}")
     add_part(side, mechanism.name, part, f"the {type(side).__name__}")
 
 
 def run_parts(side: Any, first: Any, *others: Any) -> Any:
-    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order."""
-    layers = first.layers
-    for name in side.mechanism_parts:
+    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order.
+
+    A part that returns something else raises a TypeError with the name of its mechanism.
+    """
+    layers, kind = first.layers, type(first)
+    for name, mechanism in side.mechanism_parts.items():
         part = getattr(side, name)
         first = part(first._replace(layers=layers if hasattr(part, "LAYERS") else ()), *others)
+        if not isinstance(first, kind):
+            returned = f"returned a {type(first).__name__}, not a {kind.__name__}"
+            raise TypeError(f"mechanism {mechanism}: {type(part).__name__} {returned}; use {kind.__name__}._replace")
     return first
 
 

@@ -13,11 +13,10 @@ from capsule_routing.errors import UserError
 from capsule_routing.functions import RoutingResult
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.data.dictionaries import keep_digests
-from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
+from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AGGREGATIONS, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
 from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
-from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.options import setting, validated
+from fairseq_capsule.options import preset, setting
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
 # there are few rows (the beam of a sentence), the product takes half the time with the embeddings on the left.
@@ -29,13 +28,13 @@ NORMS = ChoiceEnum(["both", "after"])
 
 @dataclass
 class CapsNMTConfig(AggregationConfig):
-    """The options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
+    """All options, with simple aggregation. Building the model raises a UserError that names a wrong option."""
 
-    encoder_embed_dim: int = setting(512, "size of the encoder's states and of the capsules")
-    encoder_layers: int = setting(4, "bidirectional LSTM layers of the encoder")
-    decoder_embed_dim: int = setting(512, "the same as --encoder-embed-dim")
-    decoder_layers: int = setting(3, "LSTM layers of the decoder")
-    dropout: float = setting(0.1, "dropout of embeddings and of each LSTM's output")
+    encoder_embed_dim: int = setting(512, "size of the encoder's states and of the capsules", lowest=1)
+    encoder_layers: int = setting(4, "bidirectional LSTM layers of the encoder", lowest=1)
+    decoder_embed_dim: int = setting(512, "the same as --encoder-embed-dim", lowest=1)
+    decoder_layers: int = setting(3, "LSTM layers of the decoder", lowest=1)
+    dropout: float = setting(0.1, "dropout of embeddings and of each LSTM's output", probability=True)
     share_all_embeddings: bool = setting(
         False, "share encoder and decoder embeddings; the output always shares the decoder's"
     )
@@ -47,8 +46,8 @@ class CapsNMTConfig(AggregationConfig):
         "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
         "the context, and after each LSTM (Fig. 1); after: only after each LSTM",
     )
-    max_source_positions: int = setting(1024, "max number of tokens in the source sequence")
-    max_target_positions: int = setting(1024, "max number of tokens in the target sequence")
+    max_source_positions: int = setting(1024, "max number of tokens in the source sequence", lowest=1)
+    max_target_positions: int = setting(1024, "max number of tokens in the target sequence", lowest=1)
 
     def __post_init__(self) -> None:
         size, other = self.encoder_embed_dim, self.decoder_embed_dim
@@ -186,18 +185,15 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, "states", (source, states))
 
 
-@models.register_model("capsnmt", dataclass=CapsNMTConfig)
 class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
     """CapsNMT, or its baseline with simple aggregation (Wang et al. 2019, Table 1)."""
-
-    config_type = CapsNMTConfig
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         keep_digests(task)
         refuse_left_padded_targets(task)
-        config = validated(cfg, cls.config_type)
+        config = cls.checked(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:
             raise UserError("--share-all-embeddings needs a joined dictionary; preprocess with --joined-dictionary")
@@ -228,7 +224,52 @@ def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:
     return embedding
 
 
-_BIG = {"encoder_embed_dim": 1024, "decoder_embed_dim": 1024, "dropout": 0.3}
-_TINY = {"encoder_embed_dim": 128, "decoder_embed_dim": 128, "encoder_layers": 2, "decoder_layers": 2}
-register_presets(CapsNMTModel, (AGGREGATION,), {"capsnmt_base": {}, "capsnmt_big": _BIG, "capsnmt_tiny": _TINY})
-register_presets(CapsNMTModel, (), {"simple_aggregation_base": {}, "simple_aggregation_tiny": _TINY})
+@preset
+class CapsnmtBaseConfig(CapsNMTConfig):
+    aggregation: AGGREGATIONS = "capsule"
+
+
+@preset
+class CapsnmtBigConfig(CapsnmtBaseConfig):
+    encoder_embed_dim: int = 1024
+    decoder_embed_dim: int = 1024
+    dropout: float = 0.3
+
+
+@preset
+class SimpleAggregationTinyConfig(CapsNMTConfig):
+    encoder_embed_dim: int = 128
+    decoder_embed_dim: int = 128
+    encoder_layers: int = 2
+    decoder_layers: int = 2
+
+
+@preset
+class CapsnmtTinyConfig(SimpleAggregationTinyConfig):
+    aggregation: AGGREGATIONS = "capsule"
+
+
+@models.register_model("capsnmt", dataclass=CapsnmtBaseConfig)
+@models.register_model("capsnmt_base", dataclass=CapsnmtBaseConfig)
+class CapsnmtBaseModel(CapsNMTModel):
+    """CapsNMT at base size."""
+
+
+@models.register_model("capsnmt_big", dataclass=CapsnmtBigConfig)
+class CapsnmtBigModel(CapsNMTModel):
+    """CapsNMT at big size."""
+
+
+@models.register_model("capsnmt_tiny", dataclass=CapsnmtTinyConfig)
+class CapsnmtTinyModel(CapsNMTModel):
+    """CapsNMT at tiny size."""
+
+
+@models.register_model("simple_aggregation_base", dataclass=CapsNMTConfig)
+class SimpleAggregationBaseModel(CapsNMTModel):
+    """The baseline of CapsNMT at base size."""
+
+
+@models.register_model("simple_aggregation_tiny", dataclass=SimpleAggregationTinyConfig)
+class SimpleAggregationTinyModel(CapsNMTModel):
+    """The baseline of CapsNMT at tiny size."""

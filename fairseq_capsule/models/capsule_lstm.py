@@ -12,18 +12,35 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
-from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
-from fairseq_capsule.mechanisms.declaration import option_names
+from fairseq_capsule.mechanisms.base import (
+    active_mechanisms,
+    check_mechanisms,
+    fits_lstm,
+    known_to,
+    mechanisms,
+    option_names,
+)
+from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
 from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
 from fairseq_capsule.models.outputs import encoder_states
-from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.options import setting, validated
+from fairseq_capsule.options import preset, setting
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
 # fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
 # one belongs to a loss that this package does not support.
 WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
+
+
+AT_LEAST_1 = (
+    *("encoder_embed_dim", "encoder_hidden_size", "encoder_layers"),
+    *("decoder_embed_dim", "decoder_hidden_size", "decoder_layers", "decoder_out_embed_dim"),
+)
+PROBABILITIES = ("dropout", *(f"{side}_dropout_{end}" for side in ("encoder", "decoder") for end in ("in", "out")))
+RANGES: Dict[str, Dict[str, Any]] = {
+    **dict.fromkeys(AT_LEAST_1, {"lowest": 1}),
+    **dict.fromkeys(PROBABILITIES, {"probability": True}),
+}
 
 
 def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
@@ -33,23 +50,22 @@ def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
     for action in parser._actions:
         if action.dest not in WITHOUT:
             kind, default = (bool, False) if action.nargs == 0 else (Optional[action.type], None)
-            yield action.dest, kind, setting(default, action.help or "")
+            yield action.dest, kind, setting(default, action.help or "", **RANGES.get(action.dest, {}))
 
 
 _LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
-# By default the options of the mechanisms turn them off.
 @dataclass
 class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM):  # type: ignore[misc]
-    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms.
+    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms, which are off.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
     """
 
     encoder_directions: int = setting(2, "2: the encoder reads in both directions; 1: only forwards")
-    max_source_positions: int = setting(100000, "max number of tokens in the source sequence")
-    max_target_positions: int = setting(100000, "max number of tokens in the target sequence")
+    max_source_positions: int = setting(100000, "max number of tokens in the source sequence", lowest=1)
+    max_target_positions: int = setting(100000, "max number of tokens in the target sequence", lowest=1)
 
     def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
@@ -59,7 +75,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
     def lstm_options(self) -> Namespace:
         """Return the options of fairseq's `lstm` with the same dimensions."""
         known = [mechanism for mechanism in mechanisms() if known_to(mechanism, self)]
-        ours = option_names(*(kind for mechanism in known for kind in (mechanism.options, mechanism.loss_options)))
+        ours = option_names(*(mechanism.options for mechanism in known))
         ours.add("encoder_directions")
         options = {name: value for name, value in vars(self).items() if value is not None and name not in ours}
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
@@ -110,18 +126,13 @@ class CapsuleLSTMDecoder(LSTMDecoder):
 
 @register_model("capsule_lstm", dataclass=CapsuleLSTMConfig)
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
-    """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1).
-
-    With the mechanisms off it is identical to fairseq's LSTM.
-    """
-
-    config_type = CapsuleLSTMConfig
+    """fairseq's attentional LSTM with mechanisms. With all of them off it is identical to fairseq's."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         refuse_left_padded_targets(task)
-        config = validated(cfg, cls.config_type)
+        config = cls.checked(cfg)
         options = config.lstm_options()
         try:
             model = super().build_model(options, task)  # this fills in the values that are left to fairseq
@@ -150,5 +161,12 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-for _mechanism in ON_LSTMS:
-    register_presets(CapsuleLSTMModel, (_mechanism,), {f"{_mechanism.preset}_lstm": {}})
+@preset
+class GdrLstmConfig(CapsuleLSTMConfig):
+    past_future: SEPARATIONS = "gdr"
+    guided_heads: HEADS = "both"
+
+
+@register_model("gdr_lstm", dataclass=GdrLstmConfig)
+class GdrLstmModel(CapsuleLSTMModel):
+    """An LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1)."""

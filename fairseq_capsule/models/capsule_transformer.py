@@ -2,30 +2,27 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
-from fairseq.models import register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Place, Sizes, Source, Target, base
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target, base
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
 from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.config import FlatTransformerConfig
 from fairseq_capsule.models.outputs import encoder_states
-from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.options import validated
 
 _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
 
 @dataclass
 class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
-    """Options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
+    """All options, with all mechanisms off. Building the model raises a UserError that names a wrong option."""
 
     def __post_init__(self) -> None:
         config = self.with_decoder_sizes()
@@ -155,16 +152,13 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         return self.output_projection.weight
 
 
-@register_model("capsule_transformer", dataclass=CapsuleTransformerConfig)
 class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
-    """The capsule-Transformer (Duan et al. 2020). With all mechanisms off it is identical to fairseq's Transformer."""
-
-    config_type = CapsuleTransformerConfig
+    """fairseq's Transformer with mechanisms. With all of them off it is identical to fairseq's."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
-        return super().build_model(validated(cfg, cls.config_type).nested(), task)
+        return super().build_model(cls.checked(cfg).nested(), task)
 
     def load_state_dict(
         self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
@@ -207,27 +201,3 @@ def _pruned(state_dict: Dict[str, Tensor], name: str, side: Any, cfg: Any) -> Di
         elif layer in kept:
             pruned[f"{name}.{entries}.{kept[layer]}{rest}"] = value
     return pruned
-
-
-# The decoder's embedding and FFN have the encoder's sizes.
-SIZES: Dict[str, Dict[str, Any]] = {
-    "base": {},
-    "big": {
-        **{"encoder_attention_heads": 16, "decoder_attention_heads": 16},
-        **{"encoder_embed_dim": 1024, "encoder_ffn_embed_dim": 4096, "dropout": 0.3},
-    },
-    "tiny": {
-        **{"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_layers": 4, "decoder_layers": 4},
-        **{"encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256},
-    },
-}
-
-
-def add_transformers(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> None:
-    """Register presets with some mechanisms, one for each size; `on` has further values of options."""
-    presets = {f"{name}_transformer_{size}": {**sizes, **on} for size, sizes in SIZES.items()}
-    register_presets(CapsuleTransformerModel, mechanisms, presets)
-
-
-for _mechanism in ON_TRANSFORMERS:
-    add_transformers(str(_mechanism.preset), (_mechanism,))

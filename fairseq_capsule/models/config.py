@@ -5,7 +5,7 @@ A nested one, as fairseq has it, breaks `--arch` of a preset.
 
 from copy import copy
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
@@ -21,7 +21,24 @@ def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[s
         if is_dataclass(value):
             yield from _flat_fields(value, name + "_")
         elif not item.name.startswith("_") and name not in OWN:
-            yield name, item.type, field(default=value, metadata=item.metadata)
+            yield name, item.type, field(default=value, metadata={**item.metadata, **RANGES.get(name, {})})
+
+
+AT_LEAST_1 = (
+    *("encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_layers", "encoder_attention_heads"),
+    *("decoder_layers", "decoder_attention_heads", "max_source_positions", "max_target_positions"),
+    *("quant_noise_pq_block_size", "base_sublayers"),
+)
+PROBABILITIES = (
+    *("dropout", "attention_dropout", "activation_dropout", "relu_dropout", "adaptive_softmax_dropout"),
+    *("encoder_layerdrop", "decoder_layerdrop"),
+)
+# The ranges of fairseq's options, which fairseq does not check.
+RANGES: Dict[str, Dict[str, Any]] = {
+    **dict.fromkeys(AT_LEAST_1, {"lowest": 1}),
+    **dict.fromkeys(PROBABILITIES, {"probability": True}),
+    "base_layers": {"lowest": 0},
+}
 
 
 # These fields are redefined below. In fairseq the decoder's input and output sizes are interpolations between nested
@@ -40,13 +57,15 @@ _Flat: Any = make_dataclass(
 class FlatTransformerConfig(_Flat):
     """All options of fairseq's Transformer in one flat dataclass."""
 
-    decoder_embed_dim: Optional[int] = setting(None, "decoder embedding dimension (default: --encoder-embed-dim)")
-    decoder_ffn_embed_dim: Optional[int] = setting(
-        None, "decoder embedding dimension for FFN (default: --encoder-ffn-embed-dim)"
+    decoder_embed_dim: Optional[int] = setting(
+        None, "decoder embedding dimension (default: --encoder-embed-dim)", lowest=1
     )
-    decoder_input_dim: Optional[int] = setting(None, "decoder input dimension (default: --decoder-embed-dim)")
+    decoder_ffn_embed_dim: Optional[int] = setting(
+        None, "decoder embedding dimension for FFN (default: --encoder-ffn-embed-dim)", lowest=1
+    )
+    decoder_input_dim: Optional[int] = setting(None, "decoder input dimension (default: --decoder-embed-dim)", lowest=1)
     decoder_output_dim: Optional[int] = setting(
-        None, "decoder output dimension; another size adds a linear layer (default: --decoder-embed-dim)"
+        None, "decoder output dimension; another size adds a linear layer (default: --decoder-embed-dim)", lowest=1
     )
 
     encoder_layers_to_keep: Optional[str] = setting(

@@ -1,55 +1,166 @@
-"""Presets: one model registered under several names, each with its own defaults."""
+"""The presets of the Transformers: each name of `--arch`, its options and its class.
 
-import sys
-from dataclasses import field, fields, make_dataclass
-from typing import Any, Mapping, Sequence, Tuple, Type
+fairseq stores the dataclass on the registered class and takes all defaults of the command line from it. Therefore each
+preset has a model class of its own.
+"""
 
-from fairseq.dataclass import FairseqDataclass
-from fairseq.models import MODEL_REGISTRY, register_model
+from typing import Optional
 
-from fairseq_capsule.mechanisms import Mechanism
-from fairseq_capsule.mechanisms.base import options_off
+from fairseq.models import register_model
 
-
-def bases_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Tuple[Type[FairseqDataclass], ...]:
-    """Return the dataclasses of presets: a model's, and those (also of losses) of mechanisms that it does not have."""
-    new = [mechanism for mechanism in mechanisms if not issubclass(config, mechanism.options)]
-    owned = (kind for mechanism in new for kind in (mechanism.options, mechanism.loss_options) if kind is not None)
-    return (config, *owned)
+from fairseq_capsule.mechanisms.attention_routing import DECODER_PARTS, ENCODER_PARTS
+from fairseq_capsule.mechanisms.global_representation import REPRESENTATIONS
+from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
+from fairseq_capsule.mechanisms.selective_attention import SIDES
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
+from fairseq_capsule.options import preset
 
 
-def register_presets(model: Any, mechanisms: Sequence[Mechanism], presets: Mapping[str, Mapping[str, Any]]) -> None:
-    """Register a model under the name of each preset. Presets that are already registered are skipped.
+# The decoder's embedding and FFN have the encoder's sizes.
+@preset
+class BigConfig(CapsuleTransformerConfig):
+    encoder_embed_dim: Optional[int] = 1024
+    encoder_ffn_embed_dim: int = 4096
+    encoder_attention_heads: int = 16
+    decoder_attention_heads: int = 16
+    dropout: float = 0.3
 
-    fairseq stores the dataclass on the registered class and takes all defaults of the command line from it. Therefore
-    each preset has its own model class and config class. They are attributes of the model's module, so that pickle
-    finds them: `mine_base` has `MineBaseModel` and `MineBaseConfig`.
 
-    Args:
-        model: a model with `config_type`, the dataclass of its options.
-        mechanisms: those that the presets turn on; all others are off.
-        presets: for each name, the further options with another default.
-    """
-    module = sys.modules[model.__module__]
-    bases = bases_of(model.config_type, mechanisms)
-    items = {item.name: item for base in bases for item in fields(base)}
-    for name, further in presets.items():
-        defaults = options_off(model.config_type())
-        for mechanism in mechanisms:
-            defaults.update({**mechanism.off, **mechanism.on})
-        defaults.update(further)
-        known = MODEL_REGISTRY.get(name)
-        if known is not None and issubclass(known, model):
-            own = {key: item.default for key, item in known.config_type.__dataclass_fields__.items()}
-            if known.config_type.__bases__ != bases or {**own, **defaults} != own:
-                raise ValueError(f"architecture {name}: it is registered with other options; choose another name")
-            continue
-        pairs = ((items[key], value) for key, value in defaults.items())
-        changed = [(item.name, item.type, field(default=value, metadata=item.metadata)) for item, value in pairs]
-        title = name.title().replace("_", "")
-        of_module = {"__module__": module.__name__}
-        config = make_dataclass(f"{title}Config", changed, bases=bases, namespace=of_module)
-        kind = type(f"{title}Model", (model,), {**of_module, "__doc__": model.__doc__, "config_type": config})
-        setattr(module, config.__name__, config)
-        setattr(module, kind.__name__, kind)
-        register_model(name, dataclass=config)(kind)
+@preset
+class TinyConfig(CapsuleTransformerConfig):
+    encoder_embed_dim: Optional[int] = 128
+    encoder_ffn_embed_dim: int = 256
+    encoder_attention_heads: int = 4
+    decoder_attention_heads: int = 4
+    encoder_layers: int = 4
+    decoder_layers: int = 4
+
+
+@preset
+class CapsuleTransformerBaseConfig(CapsuleTransformerConfig):
+    encoder_routing: ENCODER_PARTS = "both"
+    decoder_routing: DECODER_PARTS = "horizontal"
+
+
+@preset
+class CapsuleTransformerBigConfig(BigConfig):
+    encoder_routing: ENCODER_PARTS = "both"
+    decoder_routing: DECODER_PARTS = "horizontal"
+
+
+@preset
+class CapsuleTransformerTinyConfig(TinyConfig):
+    encoder_routing: ENCODER_PARTS = "both"
+    decoder_routing: DECODER_PARTS = "horizontal"
+
+
+@register_model("capsule_transformer", dataclass=CapsuleTransformerBaseConfig)
+@register_model("capsule_transformer_base", dataclass=CapsuleTransformerBaseConfig)
+class CapsuleTransformerBaseModel(CapsuleTransformerModel):
+    """Attention routing in encoder and decoder (Duan et al. 2020)."""
+
+
+@register_model("capsule_transformer_big", dataclass=CapsuleTransformerBigConfig)
+class CapsuleTransformerBigModel(CapsuleTransformerModel):
+    """Attention routing in encoder and decoder (Duan et al. 2020)."""
+
+
+@register_model("capsule_transformer_tiny", dataclass=CapsuleTransformerTinyConfig)
+class CapsuleTransformerTinyModel(CapsuleTransformerModel):
+    """Attention routing in encoder and decoder (Duan et al. 2020)."""
+
+
+@preset
+class GdrTransformerBaseConfig(CapsuleTransformerConfig):
+    past_future: SEPARATIONS = "gdr"
+    guided_heads: HEADS = "both"
+
+
+@preset
+class GdrTransformerBigConfig(BigConfig):
+    past_future: SEPARATIONS = "gdr"
+    guided_heads: HEADS = "both"
+
+
+@preset
+class GdrTransformerTinyConfig(TinyConfig):
+    past_future: SEPARATIONS = "gdr"
+    guided_heads: HEADS = "both"
+
+
+@register_model("gdr_transformer_base", dataclass=GdrTransformerBaseConfig)
+class GdrTransformerBaseModel(CapsuleTransformerModel):
+    """PAST and FUTURE by guided dynamic routing (Zheng et al. 2019)."""
+
+
+@register_model("gdr_transformer_big", dataclass=GdrTransformerBigConfig)
+class GdrTransformerBigModel(CapsuleTransformerModel):
+    """PAST and FUTURE by guided dynamic routing (Zheng et al. 2019)."""
+
+
+@register_model("gdr_transformer_tiny", dataclass=GdrTransformerTinyConfig)
+class GdrTransformerTinyModel(CapsuleTransformerModel):
+    """PAST and FUTURE by guided dynamic routing (Zheng et al. 2019)."""
+
+
+@preset
+class GretTransformerBaseConfig(CapsuleTransformerConfig):
+    global_representation: REPRESENTATIONS = "capsule"
+
+
+@preset
+class GretTransformerBigConfig(BigConfig):
+    global_representation: REPRESENTATIONS = "capsule"
+
+
+@preset
+class GretTransformerTinyConfig(TinyConfig):
+    global_representation: REPRESENTATIONS = "capsule"
+
+
+@register_model("gret_transformer_base", dataclass=GretTransformerBaseConfig)
+class GretTransformerBaseModel(CapsuleTransformerModel):
+    """One vector for the source sentence, from capsules (Weng et al. 2020)."""
+
+
+@register_model("gret_transformer_big", dataclass=GretTransformerBigConfig)
+class GretTransformerBigModel(CapsuleTransformerModel):
+    """One vector for the source sentence, from capsules (Weng et al. 2020)."""
+
+
+@register_model("gret_transformer_tiny", dataclass=GretTransformerTinyConfig)
+class GretTransformerTinyModel(CapsuleTransformerModel):
+    """One vector for the source sentence, from capsules (Weng et al. 2020)."""
+
+
+@preset
+class SelectiveTransformerBaseConfig(CapsuleTransformerConfig):
+    query_key_norm: SIDES = "both"
+    selective_attention: SIDES = "both"
+
+
+@preset
+class SelectiveTransformerBigConfig(BigConfig):
+    query_key_norm: SIDES = "both"
+    selective_attention: SIDES = "both"
+
+
+@preset
+class SelectiveTransformerTinyConfig(TinyConfig):
+    query_key_norm: SIDES = "both"
+    selective_attention: SIDES = "both"
+
+
+@register_model("selective_transformer_base", dataclass=SelectiveTransformerBaseConfig)
+class SelectiveTransformerBaseModel(CapsuleTransformerModel):
+    """Normalised queries and keys, and words that mask keys (Leviathan et al. 2024)."""
+
+
+@register_model("selective_transformer_big", dataclass=SelectiveTransformerBigConfig)
+class SelectiveTransformerBigModel(CapsuleTransformerModel):
+    """Normalised queries and keys, and words that mask keys (Leviathan et al. 2024)."""
+
+
+@register_model("selective_transformer_tiny", dataclass=SelectiveTransformerTinyConfig)
+class SelectiveTransformerTinyModel(CapsuleTransformerModel):
+    """Normalised queries and keys, and words that mask keys (Leviathan et al. 2024)."""

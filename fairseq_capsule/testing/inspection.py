@@ -1,6 +1,7 @@
 """The invariant that the inspector can show what an architecture routes."""
 
 import re
+from dataclasses import fields
 from enum import Enum
 from typing import Any, Dict, Iterable, Iterator, List, Set
 
@@ -11,7 +12,6 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import INSPECTIONS, Inspection, all_views, gather_arrays, is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, Sentence, View
 from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, options_off
-from fairseq_capsule.mechanisms.declaration import option_fields
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small, config_of, make_sentences
 
 
@@ -43,10 +43,11 @@ def check_inspection(arch: str, options: Options = PRESET) -> None:
 
 def _variants(mechanism: Mechanism, options: Options) -> Iterator[Options]:
     """Yield options of models with the mechanism; see `check_inspection`."""
-    defaults = {item.name: item.default for item in option_fields(mechanism.options)}
+    own = [item for item in fields(mechanism.options) if not item.name.startswith("_")]
+    defaults = {item.name: item.default for item in own}
     for start in (options, {**options, **defaults, **mechanism.on}):
         yield start
-        for item in option_fields(mechanism.options):
+        for item in own:
             kind = item.type
             if isinstance(kind, type) and issubclass(kind, Enum):
                 yield from ({**start, item.name: choice.value} for choice in kind)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
+from fairseq_capsule.mechanisms import base
 from fairseq_capsule.mechanisms.base import Mechanism, heads, loss_names, mechanisms
 from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.models.outputs import encoder_states
@@ -78,7 +79,7 @@ def with_options(model: BaseFairseqModel, arch: str, options: Options) -> BaseFa
 
 def without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
     """Return the model without a mechanism, with the same other parameters."""
-    off = with_options(model, arch, {**options, **mechanism.off})
+    off = with_options(model, arch, {**options, **base.off(mechanism)})
     missing = sorted(off.state_dict().keys() - model.state_dict().keys() - changed_parameters(model)[1])
     assert not missing, f"{mechanism.name} removes parameters of the model: {missing}"
     return off

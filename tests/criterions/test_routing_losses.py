@@ -1,6 +1,5 @@
 """The losses of a mechanism of another package: their weights are options of the model, beside those of the package."""
 
-import math
 from dataclasses import dataclass
 
 import pytest
@@ -31,7 +30,7 @@ class MeanLength(Mechanism):
     name = "mean_length"
     summary = "an example of a loss without parameters"
     options = LengthConfig
-    off = {"mean_length": False}
+    on = {"mean_length": True}
     loss_options = LengthLossConfig
 
     def losses(self, model, net_output, sample, options):
@@ -44,9 +43,9 @@ def registered(monkeypatch):
     register_mechanism(MeanLength())
 
 
-def model_with(weight, arch="capsule_transformer"):
+def make_model(arch="capsule_transformer"):
     model = build(arch)
-    model.cfg.mean_length, model.cfg.mean_length_weight = True, weight
+    model.cfg.mean_length = True
     return model
 
 
@@ -55,9 +54,9 @@ def make(**options):
     return RoutingLossesCriterion.build_criterion(config, make_task())
 
 
-def test_the_weight_is_an_option_of_the_model():
-    criterion = make()
-    (plain, *_), (loss, _, log) = (criterion(model_with(weight), BATCH) for weight in (0, 2.5))
+def test_the_weight_is_an_option_of_the_criterion():
+    criterions = [make(loss_weights=f"mean_length:{weight}") for weight in (0, 2.5)]
+    (plain, *_), (loss, _, log) = (criterion(make_model(), BATCH) for criterion in criterions)
     torch.testing.assert_close(loss, plain + 2.5 * 2 * log["mean_length_loss"])
     assert log["mean_length_count"] == len(LENGTHS)
     with metrics.aggregate() as aggregated:
@@ -66,20 +65,34 @@ def test_the_weight_is_an_option_of_the_model():
     assert logged == pytest.approx(log["mean_length_loss"].item() / len(LENGTHS), abs=1e-3)
 
 
-@pytest.mark.parametrize("weight", [-1, math.nan])
-def test_a_negative_weight_is_refused(weight):
-    with pytest.raises(UserError, match=f"^--mean-length-weight must be at least 0, not {weight}$"):
-        make().attach(model_with(weight))
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        ("mean_length:-1", "--loss-weights: mean_length must be at least 0, not -1.0"),
+        ("mean_length:nan", "--loss-weights: mean_length must be at least 0, not nan"),
+        ("mean_length:a", "--loss-weights mean_length:a: 'a' is no number; write mean_length:0.5"),
+        ("bow:1", "--loss-weights bow:1: no mechanism of another package has a loss bow; there are mean_length"),
+    ],
+)
+def test_wrong_weights_are_refused(weights, message):
+    with pytest.raises(UserError, match=f"^{message}$"):
+        make(loss_weights=weights)
 
 
 def test_losses_of_two_mechanisms_add_up():
-    model, criterion = model_with(1.0, "gdr_transformer_base"), make()
+    model, criterion = make_model("gdr_transformer_base"), make()
     criterion.attach(model)
     assert {"bow_loss", "bca_loss", "mean_length_loss"} <= criterion(model, BATCH)[2].keys()
 
 
 def test_a_loss_of_another_mechanism_needs_no_guided_head():
-    model, criterion = model_with(1.0), make()
+    model, criterion = make_model(), make()
     criterion.attach(model)
     log = criterion(model, BATCH)[2]
     assert "mean_length_loss" in log and "bow_loss" not in log
+
+
+def test_a_weight_of_a_loss_that_the_model_does_not_have_is_refused():
+    criterion = make(loss_weights="mean_length:0.5", bow_weight=0, bca_weight=0)
+    with pytest.raises(UserError, match="^--loss-weights mean_length:0.5 needs a model with this loss; leave it out$"):
+        criterion.attach(build("capsule_transformer"))

@@ -39,7 +39,7 @@ class Scales(nn.Module):
 
 
 class Scaled(Mechanism):
-    name, summary, options, off = "scaled", "an example", ScaledConfig, {"scaled": False}
+    name, summary, options = "scaled", "an example", ScaledConfig
     preset, on, iterations = "scaled", {"scaled": True}, "scaled_iterations"
 
     def encoder(self, config, sizes):
@@ -47,6 +47,18 @@ class Scaled(Mechanism):
 
     def decoder(self, config, sizes):
         return Scales(config.scaled_iterations)
+
+
+class Bare(nn.Module):
+    def forward(self, target, source, incremental_state=None):
+        return target.states
+
+
+class ReturnsStates(Scaled):
+    """Its decoder part returns states, not a `Target`."""
+
+    def decoder(self, config, sizes):
+        return Bare()
 
 
 class Halved(Scaled):
@@ -101,3 +113,10 @@ def test_a_part_that_changes_the_number_of_states_is_refused_by_name():
     message = "scaled made 4 encoder states of 7 source words; a mechanism must keep one state for each word"
     with pytest.raises(UserError, match=message):
         logits_of(build("scaled_transformer_tiny"), make_batch([SENTENCE]))
+
+
+def test_what_a_part_returns_is_checked_by_type():
+    extending.add_mechanism(ReturnsStates())
+    model = build("scaled_transformer_tiny")
+    with pytest.raises(TypeError, match="mechanism scaled: Bare returned a Tensor, not a Target; use Target._replace"):
+        logits_of(model, make_batch([SENTENCE]))

@@ -11,7 +11,8 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_capsule.mechanisms.base import options_off
+from fairseq_capsule.mechanisms.base import active_mechanisms, options_off
+from fairseq_capsule.models.capsnmt import CapsNMTConfig
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
 from fairseq_capsule.options import validated
@@ -88,17 +89,24 @@ def test_classes_of_presets_can_be_pickled(arch):
     assert pickle.loads(pickle.dumps(config)) == config
 
 
-def test_classes_of_presets_have_distinct_names():
-    for registry in (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY):
-        names = [registry[arch].__qualname__ for arch in ARCHITECTURES]
-        assert len({*names}) == len(names)
+MODELS = {
+    "gdr_transformer_tiny": CapsuleTransformerConfig,
+    "gdr_lstm": CapsuleLSTMConfig,
+    "capsnmt_tiny": CapsNMTConfig,
+}
 
 
-def test_a_capsule_lstm_has_no_mechanism_by_default():
-    config = CapsuleLSTMConfig()
-    off = options_off(config)
-    assert off
-    assert {name: getattr(config, name) for name in off} == off
+@pytest.mark.parametrize("arch, model", MODELS.items())
+def test_a_preset_has_the_help_texts_and_ranges_of_its_model(arch, model):
+    preset = {item.name: item.metadata for item in fields(MODEL_DATACLASS_REGISTRY[arch])}
+    assert preset == {item.name: item.metadata for item in fields(model)}
+    assert preset["dropout"]["help"]
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_the_defaults_of_a_model_turn_all_mechanisms_off(model):
+    assert not active_mechanisms(model())
+    assert {name: str(getattr(model(), name)) for name in options_off(model())} == options_off(model())
 
 
 def test_the_base_preset_has_the_sizes_of_fairseq_s_transformer():

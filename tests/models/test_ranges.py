@@ -17,7 +17,7 @@ WRONG = {
     r"\w+_layers|max_\w+_positions|\w+_embed_dim|\w+_heads|\w+_hidden_size": [0, -1],
     r"\w+_iterations": [0, -3, 101, 10**11],
 }
-OF_OTHERS = ("base_layers", "guided_heads")
+OF_OTHERS = ("base_layers", "guided_heads", "encoder_routing_layers")
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

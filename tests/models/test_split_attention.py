@@ -30,7 +30,6 @@ class RunningSum(Mechanism):
     name = "running_sum"
     summary = "an example that reads the logits of earlier queries"
     options = RunningSumConfig
-    off = {"running_sum": False}
     preset = "running_sum"
     on = {"running_sum": True}
 
@@ -56,7 +55,6 @@ class Scaling(Mechanism):
     name = "scaled_factors"
     summary = "an example that changes the queries and keys of all attentions"
     options = ScaledFactorsConfig
-    off = {"scaled_factors": False}
     preset = "scaled_factors"
     on = {"scaled_factors": True}
 
@@ -89,6 +87,11 @@ def test_it_is_in_all_attentions_in_order():
     for layer in model.decoder.layers:
         assert layer.self_attn.changes_logits == ("running_sum", "routing")
         assert layer.encoder_attn.changes_logits == ("running_sum",)
+
+
+def test_presets_need_registered_mechanisms():
+    with pytest.raises(ValueError, match="presets sum: running_sum is not registered; call add_mechanism first"):
+        extending.add_presets("sum", RunningSum())
 
 
 def test_presets_with_options_that_do_not_exist_or_another_meaning_are_refused():

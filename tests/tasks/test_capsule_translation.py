@@ -194,8 +194,8 @@ def test_heads_of_losses_that_are_off_are_frozen(criterion, frozen):
 @pytest.mark.parametrize(
     "heads, criterion, missing",
     [
-        ("both", {"_name": "label_smoothed_cross_entropy"}, "--bow-weight, --bca-weight"),
-        ("bca", {"_name": "label_smoothed_cross_entropy"}, "--bca-weight"),
+        ("both", {"_name": "label_smoothed_cross_entropy"}, "bow, bca"),
+        ("bca", {"_name": "label_smoothed_cross_entropy"}, "bca"),
         ("none", {"_name": "label_smoothed_cross_entropy"}, None),
         ("both", {"_name": CRITERION, "bow_weight": 0.0}, None),
     ],
@@ -209,7 +209,7 @@ def test_losses_that_the_criterion_does_not_compute_are_named(task, heads, crite
             model.set_num_updates(update)
             built(model, BATCH)
     expected = (
-        f"past_future: the criterion does not compute the losses of {missing}, so they are off; "
+        f"past_future: the criterion does not compute the losses {missing}, so they are off; "
         f"--criterion {CRITERION} computes them"
     )
     assert [record.message for record in caplog.records] == ([expected] if missing else [])

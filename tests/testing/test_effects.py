@@ -60,7 +60,7 @@ class EffectConfig(FairseqDataclass):
 
 
 class Effect(Mechanism):
-    name, summary, options, off = "effect", "an example", EffectConfig, {"effect": False}
+    name, summary, options = "effect", "an example", EffectConfig
     preset, on = "effect", {"effect": True}
 
 

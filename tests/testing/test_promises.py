@@ -37,7 +37,7 @@ class Added(nn.Linear):
 
 
 class Promise(Mechanism):
-    name, summary, options, off = "promise", "an example", PromiseConfig, {"promise": False}
+    name, summary, options = "promise", "an example", PromiseConfig
     preset, on, iterations, starts_as_baseline = "promise", {"promise": True}, "promise_iterations", True
 
     def decoder(self, config, sizes):
