@@ -6,7 +6,7 @@ the order PAST, FUTURE, redundant.
 """
 
 import math
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -320,6 +320,27 @@ class HolisticContext(nn.Module):
         past, future = contents.chunk(2, dim=-1)
         coupling = routed.coupling.reshape(*state.shape[:2], *routed.coupling.shape[2:])
         return output, PastFutureOutput(state, past, future, coupling, count)
+
+    def predicted_bags(self, routed: PastFutureOutput) -> Tuple[Tensor, Tensor]:
+        """Return `W^P Ω^P` and `W^F Ω^F` `[B, T, C]`, of a module with the head "bow"."""
+        assert self.bow is not None
+        return self.bow["past"](routed.past), self.bow["future"](routed.future)
+
+    def with_heads(self, routed: PastFutureOutput) -> PastFutureOutput:
+        """Add what the heads of the losses compute; without heads that are frozen, which no loss uses.
+
+        Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
+        """
+        heads: Dict[str, Tuple[Tensor, ...]] = {}
+        if self.bow is not None and _trained(self.bow):
+            heads["bow"] = self.predicted_bags(routed)
+        if self.bca is not None and _trained(self.bca):
+            heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
+        return routed._replace(heads=heads)
+
+
+def _trained(head: nn.Module) -> bool:
+    return all(weight.requires_grad for weight in head.parameters())
 
 
 def _pair_of_heads(input_dim: int, output_dim: int) -> nn.ModuleDict:
