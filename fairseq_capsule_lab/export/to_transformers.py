@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.models import BaseFairseqModel
-from transformers import GenerationConfig
 from transformers.utils import logging
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
@@ -29,8 +28,7 @@ ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# Names in the state of a fairseq model that computing logits does not need: versions, and the heads of losses.
-IGNORED = ("encoder.version", "decoder.version", "decoder.past_future.bow.", "decoder.past_future.bca.")
+IGNORED = ("encoder.version", "decoder.version")  # names in the state of a fairseq model that are no parameters
 
 
 def refusal(model: BaseFairseqModel) -> Optional[str]:
@@ -93,7 +91,6 @@ def exported(model: BaseFairseqModel) -> CapsuleForConditionalGeneration:
     if unknown:
         raise LabError(f"its parameter {unknown[0]} is unknown to the exported model; train a model without it")
     copy.load_state_dict(state)
-    copy.generation_config = generation(model)
     return copy.to(next(model.parameters()).dtype).eval()
 
 
@@ -122,21 +119,4 @@ def configuration(model: BaseFairseqModel) -> CapsuleConfig:
             "eos_token_id": words.eos(),
             "decoder_start_token_id": words.eos(),
         }
-    )
-
-
-def generation(model: BaseFairseqModel) -> GenerationConfig:
-    """Return options of `generate()` that search as `fairseq-generate --beam 5` does."""
-    words = model.decoder.dictionary
-    return GenerationConfig(
-        num_beams=5,
-        length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
-        early_stopping=True,  # a sentence is complete when it has as many translations as beams
-        max_new_tokens=201,  # 200 and `</s>`
-        min_new_tokens=1,  # `</s>` cannot be the first one
-        suppress_tokens=[words.pad()],
-        bos_token_id=words.bos(),
-        pad_token_id=words.pad(),
-        eos_token_id=words.eos(),
-        decoder_start_token_id=words.eos(),
     )
