@@ -345,7 +345,8 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
         processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
-        processors.append(EndAtLongest(generation_config.max_length, self.config.eos_token_id))
+        # The first one: sampling may leave out `</s>` before.
+        processors.insert(0, EndAtLongest(generation_config.max_length, self.config.eos_token_id))
         return processors
 
     def new_cache(self) -> EncoderDecoderCache:

@@ -54,7 +54,9 @@ def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, option
     card = model_card(model, sides, options)
     logging.disable_progress_bar()
     exported(model).save_pretrained(folder)
-    tokenizer(task, sides, folder).save_pretrained(folder)
+    of_both = tokenizer(task, sides, folder)
+    of_both.model_max_length = min(model.cfg.max_source_positions, model.cfg.max_target_positions)
+    of_both.save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # safetensors lets only the owner read them
         shutil.copymode(folder / "README.md", weights)
@@ -70,6 +72,8 @@ def tokenizer(task: Any, sides: Sides, folder: Path) -> CapsuleTokenizer:
     if first.codes:
         name = "pieces" if first.subwords == "sentencepiece" else "codes"
         files[name] = str(shutil.copyfile(first.codes, folder / FILES[name]))
+        if second.codes != first.codes:
+            files[f"target_{name}"] = str(shutil.copyfile(second.codes, folder / FILES[f"target_{name}"]))
     return CapsuleTokenizer(
         **files,
         source=dataclasses.asdict(dataclasses.replace(first, codes="")),  # the tokenizer knows its own file

@@ -66,7 +66,9 @@ def test_the_presets_are_the_architectures_of_the_plugin():
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
 def test_a_fresh_model_starts_with_the_distributions_of_fairseq(arch):
     shape = {"decoder_input_dim": 24, "decoder_output_dim": 32, "decoder_learned_pos": True}
-    model = build(arch, {**shape, "encoder_embed_dim": 32, "decoder_embed_dim": 40, "decoder_attention_heads": 5}, noise=0)
+    model = build(
+        arch, {**shape, "encoder_embed_dim": 32, "decoder_embed_dim": 40, "decoder_attention_heads": 5}, noise=0
+    )
     torch.manual_seed(5)
     copy = type(exported(model))(exported(model).config)
     ours, theirs = dict(copy.named_parameters()), dict(model.named_parameters())
