@@ -51,13 +51,13 @@ class CapsuleConfig(PreTrainedConfig):
     """The options of a Transformer with any of the mechanisms. Those of `fairseq-train` keep their names and meaning.
 
     Attributes:
-        vocab_size, source_vocab_size: numbers of words of the target and of the source dictionary, by default equal.
+        vocab_size, source_vocab_size: numbers of words of the target and of the source dictionary; 0: equal.
         encoder_layers, decoder_layers: numbers of layers, after pruning.
         encoder_routing_layers: the encoder's layers that route, counted from 1, after pruning; by default all.
         activation: a name of an activation in transformers.
-        decoder_embed_dim, decoder_ffn_embed_dim: by default those of the encoder.
-        decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads, by
-            default decoder_embed_dim.
+        decoder_embed_dim, decoder_ffn_embed_dim: 0: those of the encoder.
+        decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads; 0:
+            decoder_embed_dim.
         label_smoothing, bow_weight, bca_weight: of the loss that `labels` give, as in fairseq's criterion. A weight
             counts if the model has the head of its loss (`guided_heads`).
 
@@ -76,21 +76,21 @@ class CapsuleConfig(PreTrainedConfig):
     keys_to_ignore_at_inference = ["cache", "losses"]
 
     vocab_size: int = 32000
-    source_vocab_size: Optional[int] = None
+    source_vocab_size: int = 0
     encoder_embed_dim: int = 512
     encoder_ffn_embed_dim: int = 2048
     encoder_layers: int = 6
     encoder_attention_heads: int = 8
     encoder_normalize_before: bool = False
     encoder_learned_pos: bool = False
-    decoder_embed_dim: Optional[int] = None
-    decoder_ffn_embed_dim: Optional[int] = None
+    decoder_embed_dim: int = 0
+    decoder_ffn_embed_dim: int = 0
     decoder_layers: int = 6
     decoder_attention_heads: int = 8
     decoder_normalize_before: bool = False
     decoder_learned_pos: bool = False
-    decoder_input_dim: Optional[int] = None
-    decoder_output_dim: Optional[int] = None
+    decoder_input_dim: int = 0
+    decoder_output_dim: int = 0
     no_decoder_final_norm: bool = False
     layernorm_embedding: bool = False
     no_scale_embedding: bool = False
@@ -151,7 +151,7 @@ class CapsuleConfig(PreTrainedConfig):
             ("decoder_input_dim", "decoder_embed_dim"),
             ("decoder_output_dim", "decoder_embed_dim"),
         ):
-            if getattr(self, name) is None:
+            if not getattr(self, name):
                 setattr(self, name, getattr(self, other))
         # transformers ties the weights that the model names only if this is true.
         options["tie_word_embeddings"] = self.share_all_embeddings or self.share_decoder_input_output_embed

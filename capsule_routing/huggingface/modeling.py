@@ -169,8 +169,9 @@ class CapsuleDecoder(Side):
         self.past_future: Optional[HolisticContext] = None
         if config.past_future != "none":
             arguments = modules.past_future(config, config.encoder_embed_dim, size)
-            heads = {"heads": config.guided_heads, "reduction": config.guided_reduction}
-            self.past_future = HolisticContext(**arguments, **heads)
+            self.past_future = HolisticContext(
+                **arguments, heads=config.guided_heads, reduction=config.guided_reduction
+            )
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -252,8 +253,8 @@ def search_of_fairseq(config: CapsuleConfig) -> GenerationConfig:
         num_beams=5,
         length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
         early_stopping=True,  # a sentence is complete when it has as many translations as beams
-        max_new_tokens=201,  # 200 and `</s>`
-        min_new_tokens=1,  # `</s>` cannot be the first one
+        max_length=202,  # the first `</s>`, 200 and the last one
+        min_length=2,  # the first `</s>`, and no other one after it
         suppress_tokens=[config.pad_token_id],
         bos_token_id=config.bos_token_id,
         pad_token_id=config.pad_token_id,
@@ -305,7 +306,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         Raises:
             UserError: the new model does not have a parameter of the baseline, or the preset is unknown.
         """
-        if not isinstance(baseline, cls):
+        if not isinstance(baseline, CapsuleForConditionalGeneration):
             baseline = cls.from_pretrained(baseline)
         if preset is not None:
             CapsuleConfig.preset(preset)
@@ -318,7 +319,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         places = sorted({".".join(name.split(".")[:2]) for name in new})
         logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
         model.generation_config = baseline.generation_config
-        return model.to(baseline.device, baseline.dtype)
+        return model.to(baseline.device, baseline.dtype)  # type: ignore[arg-type]
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise a module after those in it, and keep what was loaded from a file."""
@@ -326,10 +327,11 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         loaded = {weight: weight.detach().clone() for weight in weights if getattr(weight, "_is_hf_initialized", False)}
         if len(loaded) == len(weights):
             return
+        reset: Any = getattr(module, "reset_parameters", None)
         if isinstance(module, nn.Embedding):
             reset_embedding(module)
-        elif hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+        elif reset is not None:
+            reset()
         with torch.no_grad():
             for weight, value in loaded.items():
                 weight.copy_(value)

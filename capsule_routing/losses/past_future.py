@@ -60,8 +60,10 @@ def guided_losses(
         count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
         losses["bow"] = GuidedLoss(value, count, math.log(2))
     if "bca" in routed.heads:
-        contents, weights = (routed.past, routed.future), routed.heads["bca"]
-        value = content_agreement_loss(*contents, routed.state, *weights, padding_mask, reduction=reduction)
+        of_past, of_future = routed.heads["bca"]
+        value = content_agreement_loss(
+            routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
+        )
         losses["bca"] = GuidedLoss(value, value.new_full((), len(target)))
     return losses
 

@@ -71,4 +71,4 @@ def test_an_unknown_parameter_is_refused():
 
 def test_the_search_is_that_of_fairseq_generate():
     options = exported(build(PLAIN, OFF[PLAIN][0])).generation_config
-    assert (options.num_beams, options.max_new_tokens, options.early_stopping) == (5, 201, True)
+    assert (options.num_beams, options.max_length, options.early_stopping) == (5, 202, True)
