@@ -396,7 +396,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
             )
             for name, part in parts.items():
                 loss = loss + weights[name] * part.value
-                means[f"{name}_loss"] = part.value.detach() / part.count / part.unit
+                means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
         return loss / (words if number is None else number), means
 
     @can_return_tuple

@@ -20,12 +20,12 @@ class GuidedLoss(NamedTuple):
 
     Attributes:
         value: summed over the batch.
-        count: the number that a log divides it by.
+        number: what a log divides it by.
         unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
     """
 
     value: Tensor
-    count: Tensor
+    number: Tensor
     unit: float = 1.0
 
 
@@ -64,7 +64,7 @@ def guided_losses(
         value = content_agreement_loss(
             routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
         )
-        losses["bca"] = GuidedLoss(value, value.new_full((), len(target)))
+        losses["bca"] = GuidedLoss(value, target.new_full((), len(target)))
     return losses
 
 
