@@ -23,7 +23,7 @@ ALLOWED = {
         "functions": set(),
         "losses": {"functions"},
         "modules": {"functions"},
-        "huggingface": {"text", "functions", "losses", "modules"},
+        "huggingface": {"errors", "text", "functions", "losses", "modules"},
     },
     PLUGIN: {
         "routing": set(),

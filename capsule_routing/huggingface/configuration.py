@@ -1,19 +1,69 @@
-"""The configuration of an exported Transformer: `config.json`."""
+"""The options of a Transformer, `config.json`, and the presets of the papers' systems."""
 
-from typing import Any, List, Optional
+from difflib import get_close_matches
+from typing import Any, Dict, List, Literal, Optional, Union
 
-from transformers import PreTrainedConfig
+from huggingface_hub.dataclasses import strict
+from transformers import GenerationConfig, PreTrainedConfig
+
+from capsule_routing.errors import UserError
+
+BASE: Dict[str, Any] = {}
+BIG = {
+    **{"encoder_embed_dim": 1024, "encoder_ffn_embed_dim": 4096, "dropout": 0.3},
+    **{"encoder_attention_heads": 16, "decoder_attention_heads": 16},
+}
+TINY = {
+    **{"encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256, "encoder_layers": 4, "decoder_layers": 4},
+    **{"encoder_attention_heads": 4, "decoder_attention_heads": 4},
+}
+CAPSULE = {"encoder_routing": "both", "decoder_routing": "horizontal"}  # Duan et al. 2020
+GDR = {"past_future": "gdr", "guided_heads": "both"}  # Zheng et al. 2019
+GRET = {"global_representation": "capsule"}  # Weng et al. 2020
+SELECTIVE = {"query_key_norm": "both", "selective_attention": "both"}  # Leviathan et al. 2024
+
+# The architectures of fairseq_capsule that are Transformers, and plain Transformers of their sizes.
+PRESETS = {
+    "transformer_base": BASE,
+    "transformer_big": BIG,
+    "transformer_tiny": TINY,
+    "capsule_transformer": CAPSULE,
+    "capsule_transformer_base": {**CAPSULE, **BASE},
+    "capsule_transformer_big": {**CAPSULE, **BIG},
+    "capsule_transformer_tiny": {**CAPSULE, **TINY},
+    "gdr_transformer_base": {**GDR, **BASE},
+    "gdr_transformer_big": {**GDR, **BIG},
+    "gdr_transformer_tiny": {**GDR, **TINY},
+    "gret_transformer_base": {**GRET, **BASE},
+    "gret_transformer_big": {**GRET, **BIG},
+    "gret_transformer_tiny": {**GRET, **TINY},
+    "selective_transformer_base": {**SELECTIVE, **BASE},
+    "selective_transformer_big": {**SELECTIVE, **BIG},
+    "selective_transformer_tiny": {**SELECTIVE, **TINY},
+}
+
+Number = Union[float, int]
+Sides = Literal["none", "encoder", "decoder", "both"]
 
 
+@strict
 class CapsuleConfig(PreTrainedConfig):
     """The options of a Transformer with any of the mechanisms. Those of `fairseq-train` keep their names and meaning.
 
     Attributes:
-        source_vocab_size, vocab_size: numbers of words of the source and of the target dictionary.
+        vocab_size, source_vocab_size: numbers of words of the target and of the source dictionary; 0: equal.
         encoder_layers, decoder_layers: numbers of layers, after pruning.
-        encoder_routing_layers: the encoder's layers that route, counted from 1, after pruning.
+        encoder_routing_layers: the encoder's layers that route, counted from 1, after pruning; by default all.
         activation: a name of an activation in transformers.
-        decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads.
+        decoder_embed_dim, decoder_ffn_embed_dim: 0: those of the encoder.
+        decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads; 0:
+            decoder_embed_dim.
+        label_smoothing, bow_weight, bca_weight: of the loss that `labels` give, as in fairseq's criterion. A weight
+            counts if the model has the head of its loss (`guided_heads`).
+
+    Raises:
+        UserError: an option is unknown or out of range, or options contradict each other.
+        huggingface_hub.errors.StrictDataclassFieldValidationError: an option has another type, or is no choice.
     """
 
     model_type = "capsule_transformer"
@@ -23,22 +73,24 @@ class CapsuleConfig(PreTrainedConfig):
         "num_attention_heads": "decoder_attention_heads",
     }
 
-    source_vocab_size: int = 4
-    vocab_size: int = 4
+    keys_to_ignore_at_inference = ["cache", "losses"]
+
+    vocab_size: int = 32000
+    source_vocab_size: int = 0
     encoder_embed_dim: int = 512
     encoder_ffn_embed_dim: int = 2048
     encoder_layers: int = 6
     encoder_attention_heads: int = 8
     encoder_normalize_before: bool = False
     encoder_learned_pos: bool = False
-    decoder_embed_dim: int = 512
-    decoder_ffn_embed_dim: int = 2048
+    decoder_embed_dim: int = 0
+    decoder_ffn_embed_dim: int = 0
     decoder_layers: int = 6
     decoder_attention_heads: int = 8
     decoder_normalize_before: bool = False
     decoder_learned_pos: bool = False
-    decoder_input_dim: int = 512
-    decoder_output_dim: int = 512
+    decoder_input_dim: int = 0
+    decoder_output_dim: int = 0
     no_decoder_final_norm: bool = False
     layernorm_embedding: bool = False
     no_scale_embedding: bool = False
@@ -47,29 +99,34 @@ class CapsuleConfig(PreTrainedConfig):
     max_source_positions: int = 1024
     max_target_positions: int = 1024
     activation: str = "relu"
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
+    dropout: Number = 0.1
+    attention_dropout: Number = 0.0
+    activation_dropout: Number = 0.0
 
-    encoder_routing: str = "none"
+    encoder_routing: Literal["none", "both", "vertical", "horizontal"] = "none"
     encoder_routing_layers: Optional[List[int]] = None
-    decoder_routing: str = "none"
+    decoder_routing: Literal["none", "horizontal"] = "none"
     routing_iterations: int = 3
-    query_key_norm: str = "none"
-    selective_attention: str = "none"
-    past_future: str = "none"
+    query_key_norm: Sides = "none"
+    selective_attention: Sides = "none"
+    past_future: Literal["none", "gdr", "clf", "attn"] = "none"
     past_future_capsules: int = 2
     redundant_capsules: int = 2
     past_future_capsule_dim: Optional[int] = None
     past_future_iterations: int = 3
     past_future_ffn_dim: Optional[int] = None
-    global_representation: str = "none"
-    global_pooling: str = "attentive"
+    global_representation: Literal["none", "capsule", "mean"] = "none"
+    global_pooling: Literal["attentive", "mean", "concat"] = "attentive"
     global_capsules: int = 32
     global_capsule_dim: Optional[int] = None
     global_iterations: int = 3
-    global_aggregation: str = "gru"
-    global_gate: str = "context"
+    global_aggregation: Literal["gru", "none"] = "gru"
+    global_gate: Literal["context", "none"] = "context"
+    guided_heads: Literal["none", "bow", "bca", "both"] = "none"
+    guided_reduction: Literal["mean", "sum"] = "mean"
+    label_smoothing: Number = 0.0
+    bow_weight: Number = 1.0
+    bca_weight: Number = 1.0
 
     is_encoder_decoder: bool = True
     use_cache: bool = True
@@ -78,7 +135,70 @@ class CapsuleConfig(PreTrainedConfig):
     eos_token_id: int = 2
     decoder_start_token_id: int = 2
 
+    @classmethod
+    def preset(cls, name: str, **options: Any) -> "CapsuleConfig":
+        """Return the configuration of a preset, such as `gdr_transformer_base`, with further options."""
+        if name not in PRESETS:
+            raise UserError(f"unknown preset {name}; the presets are {', '.join(PRESETS)}")
+        return cls(**{**PRESETS[name], **options})
+
     def __post_init__(self, **options: Any) -> None:
+        self._refuse_unknown(options)
+        for name, other in (
+            ("source_vocab_size", "vocab_size"),
+            ("decoder_embed_dim", "encoder_embed_dim"),
+            ("decoder_ffn_embed_dim", "encoder_ffn_embed_dim"),
+            ("decoder_input_dim", "decoder_embed_dim"),
+            ("decoder_output_dim", "decoder_embed_dim"),
+        ):
+            if not getattr(self, name):
+                setattr(self, name, getattr(self, other))
         # transformers ties the weights that the model names only if this is true.
         options["tie_word_embeddings"] = self.share_all_embeddings or self.share_decoder_input_output_embed
         super().__post_init__(**options)
+
+    @classmethod
+    def _refuse_unknown(cls, options: Dict[str, Any]) -> None:
+        # What transformers writes into config.json or takes as an option although it is no field.
+        further = {"model_type", "transformers_version", "auto_map", "name_or_path", "torch_dtype", "num_labels"}
+        further |= {
+            "output_attentions",
+            "attn_implementation",
+            "experts_implementation",
+            "quantization_config",
+            "tie_word_embeddings",
+        }
+        further |= GenerationConfig._get_default_generation_params().keys()
+        for name in options.keys() - further:
+            if not name.startswith("_"):
+                close = get_close_matches(name, cls.__dataclass_fields__, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise UserError(f"CapsuleConfig has no option {name}{hint}")
+
+    def validate_options(self) -> None:
+        """Raise a UserError if an option is out of range, or options contradict each other."""
+        for name in ("encoder_layers", "decoder_layers", "routing_iterations"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("redundant_capsules", "label_smoothing", "bow_weight", "bca_weight"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for side in ("encoder", "decoder"):
+            heads, size = getattr(self, f"{side}_attention_heads"), getattr(self, f"{side}_embed_dim")
+            if size % heads:
+                raise UserError(f"{side}_attention_heads {heads} must divide {side}_embed_dim {size}")
+        if not set(self.encoder_routing_layers or ()) <= set(range(1, self.encoder_layers + 1)):
+            raise UserError(f"encoder_routing_layers must be layers from 1 to {self.encoder_layers}")
+        if self.guided_heads != "none" and self.past_future == "none":
+            raise UserError(f"guided_heads {self.guided_heads} needs past_future gdr, clf or attn")
+        if self.share_all_embeddings and self.source_vocab_size != self.vocab_size:
+            raise UserError("share_all_embeddings needs source_vocab_size and vocab_size to be equal")
+        if self.share_all_embeddings and self.encoder_embed_dim != self.decoder_input_dim:
+            raise UserError("share_all_embeddings needs encoder_embed_dim and decoder_input_dim to be equal")
+        if self.tie_word_embeddings and self.decoder_input_dim != self.decoder_output_dim:
+            raise UserError("shared embeddings need decoder_input_dim and decoder_output_dim to be equal")
+        if self.global_representation != "none":
+            if self.encoder_embed_dim != self.decoder_output_dim:
+                raise UserError("global_representation needs encoder_embed_dim and decoder_output_dim to be equal")
+            if self.global_aggregation == "gru" and self.encoder_layers < 2:
+                raise UserError("global_aggregation gru needs at least 2 encoder layers; for 1 use none")

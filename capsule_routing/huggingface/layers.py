@@ -1,4 +1,7 @@
-"""Attention, layers and positions of a Transformer, with parameters named as in fairseq."""
+"""Attention, layers and positions of a Transformer, with parameters named and initialised as in fairseq.
+
+`reset_parameters` is called for a module after the modules in it (`CapsuleForConditionalGeneration._init_weights`).
+"""
 
 import math
 from typing import Any, Callable, NamedTuple, Optional, Tuple
@@ -8,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding, pad
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from capsule_routing.huggingface.cache import PrefixLayer, QueriesLayer
 from capsule_routing.huggingface.configuration import CapsuleConfig
@@ -62,6 +66,13 @@ class Attention(nn.Module):
         self.q_proj, self.out_proj = nn.Linear(size, size), nn.Linear(size, size)
         self.k_proj, self.v_proj = (nn.Linear(source_size or size, size) for _ in "kv")
         self.query_key_norm, self.selective_attention, self.routing = norm, selection, routing
+
+    def reset_parameters(self) -> None:
+        gain = 2**-0.5 if self.k_proj.in_features == self.q_proj.in_features else 1.0
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            nn.init.xavier_uniform_(projection.weight, gain)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
 
     def forward(
         self, states: Tensor, padding_mask: Optional[Tensor], memory: Optional[Memory] = None
@@ -151,7 +162,7 @@ class Attention(nn.Module):
         return self.out_proj(output.transpose(1, 2).flatten(2)), weights
 
 
-class Layer(nn.Module):
+class Layer(GradientCheckpointingLayer):
     """A layer of an encoder or decoder.
 
     Args:
@@ -249,6 +260,13 @@ class Side(nn.Module):
         self.layers = nn.ModuleList(Layer(config, side, number, routing) for number, routing in enumerate(routings))
         self.layer_norm = nn.LayerNorm(size) if final_norm else None
 
+    def reset_parameters(self) -> None:
+        for table in (self.embed_tokens, self.embed_positions):
+            if table is not None:
+                reset_embedding(table)
+        if self.project_in_dim is not None:
+            nn.init.xavier_uniform_(self.project_in_dim.weight)
+
     def embed(self, words: Tensor, padding_mask: Optional[Tensor], earlier: int = 0) -> Tensor:
         """Scale the embeddings of words, and add those of their positions.
 
@@ -272,6 +290,14 @@ class Side(nn.Module):
         if self.layernorm_embedding is not None:
             embedded = self.layernorm_embedding(embedded)
         return dropout(embedded, self.dropout, self.training)
+
+
+@torch.no_grad()
+def reset_embedding(table: nn.Embedding) -> None:
+    """Draw vectors of about length 1, and set that of padding to 0."""
+    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
+    if table.padding_idx is not None:
+        nn.init.zeros_(table.weight[table.padding_idx])
 
 
 def sinusoids(places: Tensor, size: int, padding: int) -> Tensor:

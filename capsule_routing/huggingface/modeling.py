@@ -1,20 +1,34 @@
 """A Transformer with any of the mechanisms as a model of Hugging Face transformers."""
 
+import math
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple, Union
+from os import PathLike
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedModel
+from transformers import GenerationConfig, GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedModel
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
+from transformers.utils import logging
 from transformers.utils.generic import can_return_tuple
 
+from capsule_routing.errors import UserError
 from capsule_routing.huggingface.cache import VotesLayer, new_cache
-from capsule_routing.huggingface.configuration import CapsuleConfig
-from capsule_routing.huggingface.layers import Memory, Side
-from capsule_routing.modules import ContextGate, GlobalRepresentation, HolisticContext, PlainSum, SourceParts
+from capsule_routing.huggingface.configuration import BIG, PRESETS, TINY, CapsuleConfig
+from capsule_routing.huggingface.layers import Memory, Side, reset_embedding
+from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
+from capsule_routing.modules import (
+    ContextGate,
+    GlobalRepresentation,
+    HolisticContext,
+    PastFutureOutput,
+    PlainSum,
+    SourceParts,
+)
 from capsule_routing.modules import from_options as modules
+
+logger = logging.get_logger(__name__)
 
 
 @dataclass
@@ -34,6 +48,36 @@ class CapsuleEncoderOutput(ModelOutput):
     vector: Optional[Tensor] = None
     hidden_states: Optional[Tuple[Tensor, ...]] = None
     attentions: Optional[Tuple[Tensor, ...]] = None
+
+
+@dataclass
+class CapsuleOutput(Seq2SeqLMOutput):
+    """What the model gives: the output of every translation model in transformers, and the parts of the loss.
+
+    Attributes:
+        losses: with labels, the means of a batch as fairseq logs them, without weights and gradients: `nll_loss`, in
+            bits for a word, and of a model with these heads `bow_loss`, in bits for a word of a bag, and `bca_loss`, a
+            squared distance (`capsule_routing.losses.guided_losses`).
+    """
+
+    losses: Optional[Dict[str, Tensor]] = None
+
+
+class Decoded(NamedTuple):
+    """What the decoder gives.
+
+    Attributes:
+        logits: `[B, T, V]`.
+        states: the embeddings and the output of each layer, `[B, T, C]`.
+        self_attentions, cross_attentions: the weights of each layer, `[B, H, T, K]`.
+        routed: PAST and FUTURE, with what the heads of their losses compute; None without them, or with a cache.
+    """
+
+    logits: Tensor
+    states: Tuple[Tensor, ...]
+    self_attentions: Tuple[Tensor, ...]
+    cross_attentions: Tuple[Tensor, ...]
+    routed: Optional[PastFutureOutput]
 
 
 class CapsuleEncoder(Side):
@@ -124,7 +168,16 @@ class CapsuleDecoder(Side):
             self.context_gate = ContextGate(size) if config.global_gate == "context" else PlainSum()
         self.past_future: Optional[HolisticContext] = None
         if config.past_future != "none":
-            self.past_future = HolisticContext(**modules.past_future(config, config.encoder_embed_dim, size))
+            arguments = modules.past_future(config, config.encoder_embed_dim, size)
+            self.past_future = HolisticContext(
+                **arguments, heads=config.guided_heads, reduction=config.guided_reduction
+            )
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.project_out_dim is not None:
+            nn.init.xavier_uniform_(self.project_out_dim.weight)
+        nn.init.normal_(self.output_projection.weight, std=self.output_projection.in_features**-0.5)
 
     def forward(
         self,
@@ -132,16 +185,12 @@ class CapsuleDecoder(Side):
         padding_mask: Optional[Tensor],
         encoded: CapsuleEncoderOutput,
         cache: Optional[EncoderDecoderCache],
-    ) -> Tuple[Tensor, Tuple[Tensor, ...], Tuple[Tensor, ...], Tuple[Tensor, ...]]:
+    ) -> Decoded:
         """Decode words; with a cache only the new ones.
 
         Args:
             words: `[B, T, C]`, as `embed_tokens` gives them.
             padding_mask: of all tokens, also those in the cache; True marks padding, None without padding.
-
-        Returns:
-            The logits `[B, T, V]`, the embeddings and the output of each layer `[B, T, C]`, and the weights of the
-            self-attentions and of the cross-attentions `[B, H, T, K]`.
         """
         assert encoded.last_hidden_state is not None and encoded.padding_mask is not None
         source_mask = encoded.padding_mask if encoded.padding_mask.any() else None
@@ -159,10 +208,12 @@ class CapsuleDecoder(Side):
             states = self.project_out_dim(states)
         if self.context_gate is not None:
             states = self.context_gate(states, encoded.vector)
+        routed = None
         if self.past_future is not None:
             parts = self._source_parts(self.past_future, memory, encoded.padding_mask)
-            states, _ = self.past_future.context(states, parts, encoded.padding_mask)
-        return self.output_projection(states), tuple(outputs), tuple(own), tuple(cross)
+            states, routed = self.past_future.context(states, parts, encoded.padding_mask)
+            routed = self.past_future.with_heads(routed) if cache is None else None
+        return Decoded(self.output_projection(states), tuple(outputs), tuple(own), tuple(cross), routed)
 
     @staticmethod
     def _source_parts(past_future: HolisticContext, memory: Memory, padding_mask: Tensor) -> SourceParts:
@@ -196,21 +247,99 @@ class EndAtLongest(LogitsProcessor):
         )
 
 
+def search_of_fairseq(config: CapsuleConfig) -> GenerationConfig:
+    """Return options of `generate()` that search as `fairseq-generate --beam 5` does."""
+    return GenerationConfig(
+        num_beams=5,
+        length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
+        early_stopping=True,  # a sentence is complete when it has as many translations as beams
+        max_length=202,  # the first `</s>`, 200 and the last one
+        min_length=2,  # the first `</s>`, and no other one after it
+        suppress_tokens=[config.pad_token_id],
+        bos_token_id=config.bos_token_id,
+        pad_token_id=config.pad_token_id,
+        eos_token_id=config.eos_token_id,
+        decoder_start_token_id=config.decoder_start_token_id,
+    )
+
+
 class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
-    """The model. Its parameters have the names that they have in a checkpoint of fairseq."""
+    """The model. Its parameters have the names that they have in a checkpoint of fairseq, and start as there.
+
+    `generate()` searches as `search_of_fairseq` says, if no other options are given.
+    """
 
     config_class = CapsuleConfig
     config: CapsuleConfig
     main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # a Trainer passes num_items_in_batch
 
     def __init__(self, config: CapsuleConfig):
+        config.validate()  # options may have been set after it was built
         super().__init__(config)
         self.encoder, self.decoder = CapsuleEncoder(config), CapsuleDecoder(config)
         first = "encoder" if config.share_all_embeddings else "decoder"
         self._tied_weights_keys = {"decoder.output_projection.weight": f"{first}.embed_tokens.weight"}
         if config.share_all_embeddings:
             self._tied_weights_keys["decoder.embed_tokens.weight"] = "encoder.embed_tokens.weight"
+        self.generation_config = search_of_fairseq(config)
         self.post_init()
+
+    @classmethod
+    def from_baseline(
+        cls,
+        baseline: Union[str, "PathLike[str]", "CapsuleForConditionalGeneration"],
+        preset: Optional[str] = None,
+        **options: Any,
+    ) -> "CapsuleForConditionalGeneration":
+        """Start from a trained model, and add mechanisms to it: the fine-tuning of the papers.
+
+        PAST and FUTURE and the global representation start such that the model computes the logits of the baseline,
+        bit for bit. A log message states which parameters are new.
+
+        Args:
+            baseline: a model, or its folder.
+            preset: the mechanisms of this preset are added. The sizes stay those of the baseline.
+            options: further options of `CapsuleConfig`, such as `past_future="gdr"`.
+
+        Raises:
+            UserError: the new model does not have a parameter of the baseline, or the preset is unknown.
+        """
+        if not isinstance(baseline, CapsuleForConditionalGeneration):
+            baseline = cls.from_pretrained(baseline)
+        if preset is not None:
+            CapsuleConfig.preset(preset)
+            added = {name: value for name, value in PRESETS[preset].items() if name not in {**BIG, **TINY}}
+            options = {**added, **options}
+        model = cls(CapsuleConfig(**{**baseline.config.to_dict(), **options}))
+        new, unknown = model.load_state_dict(baseline.state_dict(), strict=False)
+        if unknown:
+            raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")
+        places = sorted({".".join(name.split(".")[:2]) for name in new})
+        logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
+        model.generation_config = baseline.generation_config
+        return model.to(baseline.device, baseline.dtype)  # type: ignore[arg-type]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Initialise a module after those in it, and keep what was loaded from a file."""
+        weights = list(module.parameters())
+        loaded = {weight: weight.detach().clone() for weight in weights if getattr(weight, "_is_hf_initialized", False)}
+        if len(loaded) == len(weights):
+            return
+        reset: Any = getattr(module, "reset_parameters", None)
+        if isinstance(module, nn.Embedding):
+            reset_embedding(module)
+        elif reset is not None:
+            reset()
+        with torch.no_grad():
+            for weight, value in loaded.items():
+                weight.copy_(value)
+
+    @classmethod
+    def is_custom_code(cls) -> bool:
+        """Return False: transformers would not initialise a module whose parameters are all in modules in it."""
+        return False
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -218,7 +347,8 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
         processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
-        processors.append(EndAtLongest(generation_config.max_length, self.config.eos_token_id))
+        # The first one: sampling may leave out `</s>` before.
+        processors.insert(0, EndAtLongest(generation_config.max_length, self.config.eos_token_id))
         return processors
 
     def new_cache(self) -> EncoderDecoderCache:
@@ -238,9 +368,36 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return self.decoder.output_projection
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, in which -100 marks what is not predicted."""
-        start = labels.new_full((len(labels), 1), self.config.decoder_start_token_id)
-        return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
+        """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, padded on either side with -100 or `<pad>`."""
+        padding = self._padding(labels)
+        first = (~padding).cumsum(1).eq(1) & ~padding
+        inputs = labels.roll(1, dims=1).masked_fill(first, self.config.decoder_start_token_id)
+        return inputs.masked_fill(padding, self.config.pad_token_id)
+
+    def _padding(self, labels: Tensor) -> Tensor:
+        return labels.eq(-100) | labels.eq(self.config.pad_token_id)
+
+    def _loss(
+        self, decoded: Decoded, labels: Tensor, padding_mask: Tensor, number: Union[Tensor, int, None]
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        """Return the loss divided by a number, by default that of the words, and the parts of `CapsuleOutput`."""
+        config, words = self.config, (~padding_mask).sum()
+        loss, likelihood = label_smoothed_cross_entropy(decoded.logits, labels, padding_mask, config.label_smoothing)
+        means = {"nll_loss": likelihood / words / math.log(2)}
+        if decoded.routed is not None:
+            weights = {"bow": config.bow_weight, "bca": config.bca_weight}
+            heads = {name: head for name, head in decoded.routed.heads.items() if weights[name]}
+            parts = guided_losses(
+                decoded.routed._replace(heads=heads),
+                self.decoder.output_projection.weight,
+                labels,
+                padding_mask,
+                reduction=config.guided_reduction,
+            )
+            for name, part in parts.items():
+                loss = loss + weights[name] * part.value
+                means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
+        return loss / (words if number is None else number), means
 
     @can_return_tuple
     def forward(
@@ -257,8 +414,9 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         output_hidden_states: Optional[bool] = None,
         inputs_embeds: Optional[Tensor] = None,
         decoder_inputs_embeds: Optional[Tensor] = None,
-    ) -> Union[Seq2SeqLMOutput, Tuple[Any, ...]]:
-        """Compute the logits of the next tokens.
+        num_items_in_batch: Union[Tensor, int, None] = None,
+    ) -> Union[CapsuleOutput, Tuple[Any, ...]]:
+        """Compute the logits of the next tokens, and the loss `(label-smoothed NLL + Σ weight · loss) / words`.
 
         Args:
             input_ids: sources `[B, I]`, with `</s>` at the end, padded on either side.
@@ -268,11 +426,13 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
                 none.
             encoder_outputs: what the encoder of this model returned, instead of `input_ids`.
             cache: of an earlier call, or of `new_cache()`.
-            labels: `[B, T]` for the cross-entropy; -100 is ignored.
-            use_cache: whether the result has a cache for the next call.
+            labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`.
+            use_cache: whether the result has a cache for the next call; by default not in training.
             inputs_embeds: `[B, I, C]`, embeddings of the source as `get_input_embeddings()` gives them, instead of
                 `input_ids`.
             decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`.
+            num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
+                words in all batches whose gradients are summed.
 
         Raises:
             ValueError: no source or no target is given.
@@ -292,21 +452,29 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
             decoder_inputs_embeds = self.decoder.embed_tokens(decoder_input_ids)
         if use_cache is None:
-            use_cache = self.config.use_cache and labels is None
+            use_cache = self.config.use_cache and labels is None and not self.training
         if use_cache and cache is None:
             cache = self.new_cache()
         padding_mask = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
-        logits, states, own, cross = self.decoder(decoder_inputs_embeds, padding_mask, encoder_outputs, cache)
-        loss = None
+        if padding_mask is None and labels is not None:
+            padding_mask = self._padding(labels)
+        decoded = self.decoder(decoder_inputs_embeds, padding_mask, encoder_outputs, cache)
+        loss = losses = None
         if labels is not None:
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        return Seq2SeqLMOutput(
+            loss, losses = self._loss(decoded, labels, self._padding(labels), num_items_in_batch)
+        elif self.training and decoded.routed is not None and decoded.routed.heads:
+            # The label smoothing of a Trainer takes the labels away, for instance.
+            logger.warning_once(
+                "without labels the losses of PAST and FUTURE are not computed; set label_smoothing here"
+            )
+        return CapsuleOutput(
             loss=loss,
-            logits=logits,
+            losses=losses,
+            logits=decoded.logits,
             cache=cache,
-            decoder_hidden_states=states if output_hidden_states else None,
-            decoder_attentions=own if output_attentions else None,
-            cross_attentions=cross if output_attentions else None,
+            decoder_hidden_states=decoded.states if output_hidden_states else None,
+            decoder_attentions=decoded.self_attentions if output_attentions else None,
+            cross_attentions=decoded.cross_attentions if output_attentions else None,
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,

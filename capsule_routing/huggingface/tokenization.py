@@ -8,24 +8,35 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from transformers import PreTrainedTokenizer
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import TextPreparation
 
-FILES = {"vocabulary": "vocabulary.json", "codes": "codes", "pieces": "sentencepiece.model"}
+FILES = {
+    "vocabulary": "vocabulary.json",
+    "codes": "codes",
+    "pieces": "sentencepiece.model",
+    "target_codes": "codes.target",
+    "target_pieces": "sentencepiece.target.model",
+}
 
 
 class CapsuleTokenizer(PreTrainedTokenizer):
     """Splits raw text as the training text was split, and makes raw text of a translation.
 
-    A source is tokenised and split into subwords. A target (`text_target`) is too if the languages have one dictionary.
-    A translation is joined and detokenised. Only the libraries that the model needs are imported: sacremoses, jieba,
+    A source is tokenised and split into subwords, and a target (`text_target`) as its language is. A translation is
+    joined and detokenised. Only the libraries that the model needs are imported: sacremoses, jieba,
     subword-nmt or sentencepiece. Special tokens in a text are words like others.
 
     Args:
         vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
         codes: the merges of subword-nmt.
         pieces: the model of SentencePiece.
+        target_codes, target_pieces: those of the target, if it has its own.
         source, target: the attributes of each language's `TextPreparation`, without `codes`.
         options: those of every tokenizer in transformers.
+
+    Raises:
+        UserError: a special token has different numbers in the two dictionaries.
     """
 
     vocab_files_names = FILES
@@ -36,6 +47,8 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         vocabulary: str,
         codes: Optional[str] = None,
         pieces: Optional[str] = None,
+        target_codes: Optional[str] = None,
+        target_pieces: Optional[str] = None,
         *,
         source: Dict[str, Any],
         target: Dict[str, Any],
@@ -43,23 +56,30 @@ class CapsuleTokenizer(PreTrainedTokenizer):
     ):
         words = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
         self._target_words: List[str] = words["target"]
-        self._numbers = {word: number for number, word in enumerate(words["source"])}
+        self._source_numbers, self._target_numbers = (
+            {word: number for number, word in enumerate(words[side])} for side in ("source", "target")
+        )
         self._files = {"vocabulary": vocabulary, "codes": codes, "pieces": pieces}
+        self._files.update(target_codes=target_codes, target_pieces=target_pieces)
         file = codes or pieces or ""
-        self._source, self._target = (replace(TextPreparation(**side), codes=file) for side in (source, target))
-        self._side = self._source  # the language of texts
+        self._source = replace(TextPreparation(**source), codes=file)
+        self._target = replace(TextPreparation(**target), codes=target_codes or target_pieces or file)
+        self._side, self._numbers = self._source, self._source_numbers  # of the language of texts
         self._side.encode("")  # reads its files
         special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
         fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
+        for token in ({**special, **options}[name] for name in special):
+            if self._source_numbers.get(str(token)) != self._target_numbers.get(str(token)):
+                raise UserError(f"{vocabulary}: {token} must have the same number in both dictionaries")
         super().__init__(source=source, target=target, **{**special, **options, **fixed})
 
     @property
     def vocab_size(self) -> int:
-        return len(self._numbers)
+        return len(self._source_numbers)
 
     def get_vocab(self) -> Dict[str, int]:
         """Return the numbers of the source words."""
-        return dict(self._numbers)
+        return dict(self._source_numbers)
 
     def _tokenize(self, text: str, **_: Any) -> List[str]:
         return self._side.encode(text).split()
@@ -84,14 +104,10 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         return self._target.decode(" ".join(tokens))
 
     def _switch_to_input_mode(self) -> None:
-        self._side = self._source
+        self._side, self._numbers = self._source, self._source_numbers
 
     def _switch_to_target_mode(self) -> None:
-        if list(self._numbers) != self._target_words:
-            raise NotImplementedError(
-                "text_target: the languages have dictionaries of their own; only sources are split"
-            )
-        self._side = self._target
+        self._side, self._numbers = self._target, self._target_numbers
 
     def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:
         saved = []

@@ -1,18 +1,24 @@
 """Losses as pure functions of tensors, summed over a batch, in nats. They have no parameters and no state."""
 
+from capsule_routing.losses.cross_entropy import label_smoothed_cross_entropy
 from capsule_routing.losses.past_future import (
+    GuidedLoss,
     bag_of_words_loss,
     bag_overlap,
     bag_overlap_by_step,
     content_agreement_loss,
+    guided_losses,
 )
 from capsule_routing.losses.probe import bag_prediction_loss, bag_recall
 
 __all__ = [
+    "GuidedLoss",
     "bag_of_words_loss",
     "bag_overlap",
     "bag_overlap_by_step",
     "bag_prediction_loss",
     "bag_recall",
     "content_agreement_loss",
+    "guided_losses",
+    "label_smoothed_cross_entropy",
 ]

@@ -3,7 +3,8 @@
 Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
 """
 
-from typing import Any, NamedTuple, Optional, Tuple
+import math
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,59 @@ from capsule_routing.functions.precision import without_autocast
 from capsule_routing.losses.log_normalisers import weighted_log_normalisers
 
 Mask = Optional[Tensor]  # True marks padding
+
+
+class GuidedLoss(NamedTuple):
+    """A loss of a batch.
+
+    Attributes:
+        value: summed over the batch.
+        number: what a log divides it by.
+        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
+    """
+
+    value: Tensor
+    number: Tensor
+    unit: float = 1.0
+
+
+def guided_losses(
+    routed: Any,
+    embeddings: Tensor,
+    target: Tensor,
+    padding_mask: Mask = None,
+    *,
+    reduction: str = "mean",
+    steps: float = 1.0,
+) -> Dict[str, GuidedLoss]:
+    """Compute the losses whose heads are in `routed.heads`, by name.
+
+    - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "sum" it
+      is the mean over all words of all bags, and each sentence is weighted by its length. With "mean" each bag that is
+      not empty has the same weight in its sentence, and each sentence the same weight.
+    - "bca", the content agreement loss, is logged as the squared distance of a sentence, PAST plus FUTURE: with "sum"
+      the sum over dimensions, with "mean" per dimension.
+
+    Args:
+        routed: a `modules.PastFutureOutput`.
+        embeddings, target, padding_mask, steps: as for `bag_of_words_loss`.
+        reduction: "mean" or "sum", that of the `HolisticContext`; another one raises a ValueError.
+    """
+    losses = {}
+    if "bow" in routed.heads:
+        past, future = routed.heads["bow"]
+        value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
+        lengths = _valid(target, padding_mask).sum(1)
+        # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
+        count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
+        losses["bow"] = GuidedLoss(value, count, math.log(2))
+    if "bca" in routed.heads:
+        of_past, of_future = routed.heads["bca"]
+        value = content_agreement_loss(
+            routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
+        )
+        losses["bca"] = GuidedLoss(value, target.new_full((), len(target)))
+    return losses
 
 
 def bag_of_words_loss(

@@ -6,7 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from capsule_routing.functions import RoutingResult, dot_product_agreement, dynamic_routing
-from capsule_routing.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
+from capsule_routing.modules.layers import (
+    Mask,
+    by_output,
+    cast_votes,
+    check_positive,
+    feed_forward,
+    parameter,
+    sinusoids,
+    xavier_,
+)
 
 
 class CapsuleAggregation(nn.Module):
@@ -56,8 +65,12 @@ class CapsuleAggregation(nn.Module):
         self.capsule_scale = capsule_scale
         self.result_positions = result_positions
         self.competition = "leaky" if leaky else "output"
-        self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
+        self.vote_weight = parameter(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
+        self.reset_parameters()
         self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
+
+    def reset_parameters(self) -> None:
+        xavier_(self.vote_weight)
 
     def forward(self, hidden: Tensor, padding_mask: Mask = None, iterations: Optional[int] = None) -> RoutingResult:
         """Aggregate a sentence.

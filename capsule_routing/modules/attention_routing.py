@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from capsule_routing.functions import horizontal_routing, in_float32, route_last_token, vertical_routing
+from capsule_routing.modules.layers import zero_
 
 Factors = Optional[Tuple[Tensor, Tensor]]
 
@@ -52,8 +53,11 @@ class AttentionRouting(nn.Module):
         self.acceptance: Optional[nn.Linear] = None
         if vertical:
             self.acceptance = nn.Linear(num_heads, num_heads)
-            nn.init.zeros_(self.acceptance.weight)
-            nn.init.zeros_(self.acceptance.bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.acceptance is not None:
+            zero_(self.acceptance)
 
     def capsules(
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None

@@ -57,6 +57,10 @@ class CapsulePooling(nn.Module):
         pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
         self.output = layers.feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
 
+    def reset_parameters(self) -> None:
+        layers.xavier_(self.vote_weight)
+        layers.zero_(self.output[2])
+
     def capsules(self, hidden: Tensor, padding_mask: Mask = None, iterations: Optional[int] = None) -> RoutingResult:
         """Route the words of `forward`, with `iterations` instead of all iterations.
 
@@ -119,7 +123,11 @@ class MeanPooling(nn.Module):
 
     def __init__(self, embed_dim: int):
         super().__init__()
-        self.output = layers.feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
+        self.output = layers.feed_forward(embed_dim, embed_dim, embed_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        layers.zero_(self.output[2])
 
     def forward(self, hidden: Tensor, padding_mask: Mask = None) -> Tensor:
         """As `CapsulePooling.forward`."""
@@ -155,6 +163,9 @@ class GlobalRepresentation(nn.Module):
         super().__init__()
         self.poolings = nn.ModuleList(poolings)
         self.aggregation = nn.GRUCell(embed_dim, embed_dim) if aggregate else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         if self.aggregation is not None:
             nn.init.zeros_(self.aggregation.bias_ih)
             nn.init.zeros_(self.aggregation.bias_hh)
@@ -190,6 +201,9 @@ class ContextGate(nn.Module):
     def __init__(self, embed_dim: int):
         super().__init__()
         self.projection = nn.Linear(2 * embed_dim, embed_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 

@@ -14,10 +14,22 @@ def stacked(tensors: Sequence[Tensor]) -> Tensor:
     return torch.stack(tuple(tensors)) if len(tensors) > 1 else tensors[0].unsqueeze(0)
 
 
-def xavier(*shape: int) -> nn.Parameter:
-    """Create a parameter, Xavier-uniform in its last two dimensions."""
-    bound = math.sqrt(6 / (shape[-2] + shape[-1]))
-    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+def parameter(*shape: int) -> nn.Parameter:
+    """Create a parameter that `reset_parameters` fills."""
+    return nn.Parameter(torch.empty(shape))
+
+
+@torch.no_grad()
+def xavier_(weight: nn.Parameter) -> nn.Parameter:
+    """Fill a parameter Xavier-uniformly in its last two dimensions."""
+    bound = math.sqrt(6 / (weight.size(-2) + weight.size(-1)))
+    return weight.uniform_(-bound, bound)  # type: ignore[return-value]
+
+
+@torch.no_grad()
+def normal_(vector: nn.Parameter) -> None:
+    """Fill a vector `[n]` with normal numbers of variance `1/n`."""
+    vector.normal_().div_(math.sqrt(vector.numel()))
 
 
 def check_positive(**numbers: int) -> None:
@@ -27,13 +39,23 @@ def check_positive(**numbers: int) -> None:
             raise ValueError(f"{name} must be at least 1, not {number}")
 
 
+def xavier(*shape: int) -> nn.Parameter:
+    """Create a parameter, Xavier-uniform in its last two dimensions."""
+    return xavier_(parameter(*shape))
+
+
 def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
     """Build linear, ReLU, linear. With `zero` the last layer starts at 0, so that adding its output changes nothing."""
     last = nn.Linear(inner_dim, output_dim)
     if zero:
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        zero_(last)
     return nn.Sequential(nn.Linear(input_dim, inner_dim), nn.ReLU(), last)
+
+
+def zero_(linear: nn.Module) -> None:
+    """Set a linear layer to 0."""
+    for weight in linear.parameters():
+        nn.init.zeros_(weight)
 
 
 def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> Tensor:

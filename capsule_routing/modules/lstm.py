@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from capsule_routing.modules.layers import normal_, parameter
+
 LSTMState = Tuple[Tensor, Tensor]
 Sequences = Any  # a tensor `[B, L, size]` or a PackedSequence
 
@@ -70,10 +72,14 @@ class AttentiveLSTMLayer(nn.Module):
         self.cell = nn.LSTMCell(size, size)
         self.query = nn.Linear(size, size, bias=False)
         self.key = nn.Linear(size, size, bias=False)
-        self.vector = nn.Parameter(torch.randn(size) / size**0.5)
+        self.vector = parameter(size)
+        self.reset_parameters()
         self.norm = nn.LayerNorm(size)
         self.dropout = dropout or nn.Identity()
         self.input_norm = input_norm or nn.Identity()
+
+    def reset_parameters(self) -> None:
+        normal_(self.vector)
 
     def forward(
         self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None

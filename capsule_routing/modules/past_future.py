@@ -6,14 +6,25 @@ the order PAST, FUTURE, redundant.
 """
 
 import math
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from capsule_routing import functions as routing
 from capsule_routing.functions import RoutingResult, in_float32, squash
-from capsule_routing.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, xavier
+from capsule_routing.modules.layers import (
+    Mask,
+    by_output,
+    cast_votes,
+    check_positive,
+    feed_forward,
+    normal_,
+    parameter,
+    xavier,
+    xavier_,
+    zero_,
+)
 
 
 class SourceParts(NamedTuple):
@@ -84,11 +95,18 @@ class GuidedDynamicRouting(PastFutureRouting):
         check_positive(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
         self.state_dim = state_dim
         self.iterations = iterations
-        self.vote_weight = xavier(num_capsules, source_dim, capsule_dim)
+        self.vote_weight = parameter(num_capsules, source_dim, capsule_dim)
         self.agreement_weight = self.agreement_vector = None
         if iterations > 1:
-            self.agreement_weight = xavier(capsule_dim, state_dim + 2 * capsule_dim)
-            self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
+            self.agreement_weight = parameter(capsule_dim, state_dim + 2 * capsule_dim)
+            self.agreement_vector = parameter(capsule_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        xavier_(self.vote_weight)
+        if self.agreement_weight is not None and self.agreement_vector is not None:
+            xavier_(self.agreement_weight)
+            normal_(self.agreement_vector)
 
     def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         """Compute the votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and the products of `W_b` with them."""
@@ -148,6 +166,10 @@ class PastFutureClassifier(PastFutureRouting):
         self.state_projection = nn.Linear(state_dim, inner_dim, bias=False)
         self.class_weight = xavier(3 if redundant else 2, inner_dim)
 
+    def reset_parameters(self) -> None:
+        xavier_(self.vote_weight)
+        xavier_(self.class_weight)
+
     def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         keys = self.source_projection(source).unsqueeze(2)
         return SourceParts(cast_votes(source, self.vote_weight), keys, routing.squared_exponential(keys))
@@ -167,9 +189,14 @@ class PastFutureAttention(PastFutureRouting):
     def __init__(self, source_dim: int, state_dim: int, content_dim: int):
         super().__init__()
         check_positive(content_dim=content_dim)
-        self.query_weight = xavier(2, state_dim, content_dim)
-        self.key_weight = xavier(2, source_dim, content_dim)
-        self.value_weight = xavier(2, source_dim, content_dim)
+        self.query_weight = parameter(2, state_dim, content_dim)
+        self.key_weight = parameter(2, source_dim, content_dim)
+        self.value_weight = parameter(2, source_dim, content_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for weight in (self.query_weight, self.key_weight, self.value_weight):
+            xavier_(weight)
 
     def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         return SourceParts(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
@@ -260,11 +287,15 @@ class HolisticContext(nn.Module):
             raise ValueError(f"reduction must be mean or sum, not {reduction}")
         self.routing = routing
         self.capsules_per_content = capsules_per_content
-        self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim, zero=True)
+        self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim)
         self.reduction = reduction
         mapped = (content_dim, state_dim) if reduction == "mean" else (state_dim, content_dim)
         self.bow = _pair_of_heads(content_dim, state_dim) if heads in ("bow", "both") else None
         self.bca = _pair_of_heads(*mapped) if heads in ("bca", "both") else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        zero_(self.feed_forward[2])
 
     def context(self, state: Tensor, parts: SourceParts, padding_mask: Mask = None) -> Tuple[Tensor, PastFutureOutput]:
         """Add PAST and FUTURE to decoder states.
@@ -289,6 +320,27 @@ class HolisticContext(nn.Module):
         past, future = contents.chunk(2, dim=-1)
         coupling = routed.coupling.reshape(*state.shape[:2], *routed.coupling.shape[2:])
         return output, PastFutureOutput(state, past, future, coupling, count)
+
+    def predicted_bags(self, routed: PastFutureOutput) -> Tuple[Tensor, Tensor]:
+        """Return `W^P Ω^P` and `W^F Ω^F` `[B, T, C]`, of a module with the head "bow"."""
+        assert self.bow is not None
+        return self.bow["past"](routed.past), self.bow["future"](routed.future)
+
+    def with_heads(self, routed: PastFutureOutput) -> PastFutureOutput:
+        """Add what the heads of the losses compute; without heads that are frozen, which no loss uses.
+
+        Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
+        """
+        heads: Dict[str, Tuple[Tensor, ...]] = {}
+        if self.bow is not None and _trained(self.bow):
+            heads["bow"] = self.predicted_bags(routed)
+        if self.bca is not None and _trained(self.bca):
+            heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
+        return routed._replace(heads=heads)
+
+
+def _trained(head: nn.Module) -> bool:
+    return all(weight.requires_grad for weight in head.parameters())
 
 
 def _pair_of_heads(input_dim: int, output_dim: int) -> nn.ModuleDict:

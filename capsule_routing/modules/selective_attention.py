@@ -19,7 +19,11 @@ class QueryKeyNorm(nn.Module):
 
     def __init__(self, num_heads: int):
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(num_heads, 1, 1))
+        self.scale = nn.Parameter(torch.empty(num_heads, 1, 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scale)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tuple[Tensor, Tensor]:
         """Compute both, `[B, H, L, d]`, for the queries and keys of an attention, 0 at padding."""

@@ -1,6 +1,5 @@
 """PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Tuple
 
@@ -11,8 +10,8 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from capsule_routing.losses import bag_of_words_loss, content_agreement_loss
-from capsule_routing.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
+from capsule_routing.losses import guided_losses
+from capsule_routing.modules import HolisticContext, SourceParts, from_options
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
@@ -92,34 +91,24 @@ class PastAndFuture(Mechanism):
     def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).
 
-        The model determines their form (`--guided-reduction`). The log shows:
-
-        - `bow_loss`, the negative log-likelihood of a word of a bag, in base 2. With "sum" it is the mean over all
-          words of all bags and each sentence is weighted by its length; with "mean" each bag that is not empty has the
-          same weight in its sentence, and each sentence the same weight. At validation it uses all steps.
-        - `bca_loss`, the mean squared distance of a sentence, PAST plus FUTURE: with "sum" the sum over dimensions,
-          with "mean" per dimension.
+        The model determines their form (`--guided-reduction`); `guided_losses` states what the log shows. At validation
+        the bag-of-words loss uses all steps.
         """
         target, part = sample["target"], model.decoder.past_future
-        padding_mask = target.eq(model.decoder.dictionary.pad())
-        routed, reduction = net_output[1][self.name], part.reduction
-        losses = {}
+        routed, heads = net_output[1][self.name], {}
         if options.bow_weight:
-            past, future = routed.heads.get("bow") or part.predicted_bags(routed)
-            steps = options.bow_steps if model.training else 1.0
-            embeddings = model.decoder.output_embeddings
-            value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
-            lengths = (~padding_mask).sum(1)
-            # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
-            count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
-            losses["bow"] = Loss(value, count, math.log(2))
+            heads["bow"] = routed.heads.get("bow") or part.predicted_bags(routed)
         if options.bca_weight:
-            past, future = routed.heads.get("bca") or part.bca.parameters()
-            value = content_agreement_loss(
-                routed.past, routed.future, routed.state, past, future, padding_mask, reduction=reduction
-            )
-            losses["bca"] = Loss(value, "nsentences")
-        return losses
+            heads["bca"] = routed.heads.get("bca") or tuple(part.bca.parameters())
+        losses = guided_losses(
+            routed._replace(heads=heads),
+            model.decoder.output_embeddings,
+            target,
+            target.eq(model.decoder.dictionary.pad()),
+            reduction=part.reduction,
+            steps=options.bow_steps if model.training else 1.0,
+        )
+        return {name: Loss(*loss) for name, loss in losses.items()}
 
 
 @with_incremental_state
@@ -139,25 +128,8 @@ class PastFuture(KnowsBeams, HolisticContext):
         parts = self._source_parts(source.states, source.padding_mask, incremental_state)
         states, routed = self.context(target.states, parts, source.padding_mask)
         if incremental_state is None:
-            routed = routed._replace(heads=self._heads(routed))
+            routed = self.with_heads(routed)
         return target._replace(states=states, outputs={**target.outputs, self.name: routed})
-
-    def predicted_bags(self, routed: PastFutureOutput) -> Tuple[Tensor, Tensor]:
-        """Return `W^P Ω^P` and `W^F Ω^F` `[B, T, C]`, of a model with the head of the bag-of-words loss."""
-        heads: Any = self.bow
-        return heads["past"](routed.past), heads["future"](routed.future)
-
-    def _heads(self, routed: PastFutureOutput) -> Dict[str, Tuple[Tensor, ...]]:
-        """Return what the heads of the losses compute; without those that are frozen, which no loss uses.
-
-        Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
-        """
-        heads: Dict[str, Tuple[Tensor, ...]] = {}
-        if self.bow is not None and all(part.requires_grad for part in self.bow.parameters()):
-            heads["bow"] = self.predicted_bags(routed)
-        if self.bca is not None and all(part.requires_grad for part in self.bca.parameters()):
-            heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
-        return heads
 
     def _source_parts(
         self, states: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.models import BaseFairseqModel
-from transformers import GenerationConfig
 from transformers.utils import logging
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
@@ -29,8 +28,7 @@ ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# Names in the state of a fairseq model that computing logits does not need: versions, and the heads of losses.
-IGNORED = ("encoder.version", "decoder.version", "decoder.past_future.bow.", "decoder.past_future.bca.")
+IGNORED = ("encoder.version", "decoder.version")  # names in the state of a fairseq model that are no parameters
 
 
 def refusal(model: BaseFairseqModel) -> Optional[str]:
@@ -56,7 +54,9 @@ def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, option
     card = model_card(model, sides, options)
     logging.disable_progress_bar()
     exported(model).save_pretrained(folder)
-    tokenizer(task, sides, folder).save_pretrained(folder)
+    of_both = tokenizer(task, sides, folder)
+    of_both.model_max_length = min(model.cfg.max_source_positions, model.cfg.max_target_positions)
+    of_both.save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # safetensors lets only the owner read them
         shutil.copymode(folder / "README.md", weights)
@@ -72,6 +72,8 @@ def tokenizer(task: Any, sides: Sides, folder: Path) -> CapsuleTokenizer:
     if first.codes:
         name = "pieces" if first.subwords == "sentencepiece" else "codes"
         files[name] = str(shutil.copyfile(first.codes, folder / FILES[name]))
+        if second.codes != first.codes:
+            files[f"target_{name}"] = str(shutil.copyfile(second.codes, folder / FILES[f"target_{name}"]))
     return CapsuleTokenizer(
         **files,
         source=dataclasses.asdict(dataclasses.replace(first, codes="")),  # the tokenizer knows its own file
@@ -93,7 +95,6 @@ def exported(model: BaseFairseqModel) -> CapsuleForConditionalGeneration:
     if unknown:
         raise LabError(f"its parameter {unknown[0]} is unknown to the exported model; train a model without it")
     copy.load_state_dict(state)
-    copy.generation_config = generation(model)
     return copy.to(next(model.parameters()).dtype).eval()
 
 
@@ -122,21 +123,4 @@ def configuration(model: BaseFairseqModel) -> CapsuleConfig:
             "eos_token_id": words.eos(),
             "decoder_start_token_id": words.eos(),
         }
-    )
-
-
-def generation(model: BaseFairseqModel) -> GenerationConfig:
-    """Return options of `generate()` that search as `fairseq-generate --beam 5` does."""
-    words = model.decoder.dictionary
-    return GenerationConfig(
-        num_beams=5,
-        length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
-        early_stopping=True,  # a sentence is complete when it has as many translations as beams
-        max_new_tokens=201,  # 200 and `</s>`
-        min_new_tokens=1,  # `</s>` cannot be the first one
-        suppress_tokens=[words.pad()],
-        bos_token_id=words.bos(),
-        pad_token_id=words.pad(),
-        eos_token_id=words.eos(),
-        decoder_start_token_id=words.eos(),
     )

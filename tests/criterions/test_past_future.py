@@ -12,10 +12,11 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from capsule_routing.errors import UserError
+from capsule_routing.losses import past_future
 from capsule_routing.modules.past_future import PastFutureOutput
 from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms import PAST_FUTURE, past_future
+from fairseq_capsule.mechanisms import PAST_FUTURE
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 

@@ -11,7 +11,7 @@ from tests.libraries import library
 from tests.zoo import ARCHITECTURES, CASES, OFF, PLAIN, build, case_name, make_task
 
 library("transformers")
-from fairseq_capsule_lab.export.to_transformers import configuration, exported, generation, refusal  # noqa: E402
+from fairseq_capsule_lab.export.to_transformers import configuration, exported, refusal  # noqa: E402
 from fairseq_capsule_lab.export.transformer import UNSUPPORTED  # noqa: E402
 
 OTHERS = [case for case in CASES if case not in TRANSFORMERS]
@@ -70,5 +70,5 @@ def test_an_unknown_parameter_is_refused():
 
 
 def test_the_search_is_that_of_fairseq_generate():
-    options = generation(build(PLAIN, OFF[PLAIN][0]))
-    assert (options.num_beams, options.max_new_tokens, options.early_stopping) == (5, 201, True)
+    options = exported(build(PLAIN, OFF[PLAIN][0])).generation_config
+    assert (options.num_beams, options.max_length, options.early_stopping) == (5, 202, True)

@@ -12,6 +12,7 @@ from tests.libraries import library
 library("transformers")
 from transformers import AutoTokenizer  # noqa: E402
 
+from capsule_routing.errors import UserError  # noqa: E402
 from capsule_routing.huggingface import CapsuleConfig, CapsuleTokenizer  # noqa: E402
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -127,10 +128,28 @@ def test_a_target_is_split_as_its_language_is(tmp_path):
     assert make(tmp_path, (words, words), source="none")("rot-weiß", text_target="g!")["labels"] == [5, 3, 2]
 
 
-def test_a_target_with_a_dictionary_of_its_own_is_refused(moses):
-    with pytest.raises(NotImplementedError, match="text_target: the languages have dictionaries of their own"):
-        moses("the dog", text_target="das Haus")
-    assert moses("the dog")["input_ids"] == [4, 5, 6, 2]
+def test_a_target_has_the_numbers_of_its_own_dictionary_and_its_own_merges(tmp_path, moses):
+    batch = moses("the dog", text_target="das ,")
+    assert (batch["input_ids"], batch["labels"]) == ([4, 5, 6, 2], [3, 3, 3, 7, 2])  # d@@ a@@ s ,
+    (tmp_path / "codes.target").write_text("#version: 0.2\nd a\nda s</w>\nH a\nu s</w>\n", encoding="utf-8")
+    both = make(tmp_path, codes=str(tmp_path / "codes"), target_codes=str(tmp_path / "codes.target"))
+    both.save_pretrained(tmp_path / "copy")
+    for tokenizer in (both, CapsuleTokenizer.from_pretrained(tmp_path / "copy")):
+        batch = tokenizer("the dog", text_target="das Haus")
+        assert (batch["input_ids"], batch["labels"]) == ([4, 5, 6, 2], [4, 5, 6, 2])
+        assert tokenizer.decode(batch["labels"], skip_special_tokens=True) == "das Haus"
+        assert tokenizer("the dog")["input_ids"] == [4, 5, 6, 2]  # a source again
+
+
+def test_dictionaries_with_different_special_tokens_are_refused(tmp_path):
+    with pytest.raises(UserError, match="<pad> must have the same number in both dictionaries"):
+        make(tmp_path, (SOURCE, ["<s>", "</s>", "<pad>", "<unk>", "das"]))
+
+
+def test_long_texts_are_cut_and_still_end(tmp_path):
+    tokenizer = make(tmp_path, model_max_length=3)
+    batch = tokenizer("house . house .", text_target="it , it", truncation=True)
+    assert (batch["input_ids"], batch["labels"]) == ([8, 9, 2], [8, 7, 2])
 
 
 def test_only_the_needed_libraries_are_imported(tmp_path, monkeypatch):

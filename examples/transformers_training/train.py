@@ -1,0 +1,118 @@
+"""Train, or fine-tune from a plain model, with Hugging Face transformers alone: docs/transformers.md.
+
+The data are text files, `FOLDER/train.en`, `valid.en`, `test.en` and those of the other language, or a folder that
+`datasets` saved, with the splits train, valid and test and a column `translation`. The options are those of `Options`
+and of `Seq2SeqTrainingArguments`. An interrupted training resumes when the command is run again.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import List, Optional
+
+import sacrebleu
+import torch
+import transformers
+from datasets import Dataset, load_from_disk
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
+
+
+@dataclass
+class Options:
+    data: str = field(metadata={"help": "folder of the data"})
+    source: str = field(metadata={"help": "language of the source, such as en"})
+    target: str = field(metadata={"help": "language of the target"})
+    preset: Optional[str] = field(default=None, metadata={"help": "such as gdr_transformer_tiny"})
+    baseline: Optional[str] = field(default=None, metadata={"help": "folder of a model to start from"})
+    options: str = field(default="{}", metadata={"help": "further options of CapsuleConfig, as JSON"})
+    label_smoothing: float = 0.1
+    vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
+    longest: int = field(default=256, metadata={"help": "most subwords of a sentence; the rest is cut off"})
+    patience: int = field(default=5, metadata={"help": "evaluations without a better BLEU before the training ends"})
+
+
+class Trainer(Seq2SeqTrainer):
+    """Logs the parts of the loss too."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, **options):
+        loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **options)
+        if model.training:
+            self.parts = [*getattr(self, "parts", []), outputs.losses]
+        return (loss, outputs) if return_outputs else loss
+
+    def log(self, logs, *args, **options):
+        parts, self.parts = getattr(self, "parts", []), []
+        if "loss" in logs and parts:
+            logs |= {name: torch.stack([part[name] for part in parts]).mean().item() for name in parts[0]}
+        super().log(logs, *args, **options)
+
+
+def read(options: Options, split: str) -> Dataset:
+    if Path(options.data, "dataset_dict.json").exists():
+        return load_from_disk(options.data)[split]
+    pair = options.source, options.target
+    sides = [Path(options.data, f"{split}.{name}").read_text(encoding="utf-8").splitlines() for name in pair]
+    return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
+
+
+def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
+    """Learn subwords that both languages share, with the special tokens that the model expects."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.normalizer, made.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
+    made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=special))
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), special))
+    inputs = ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=1024, model_input_names=inputs, **names)
+
+
+def main() -> None:
+    options, arguments = transformers.HfArgumentParser(
+        (Options, Seq2SeqTrainingArguments)
+    ).parse_args_into_dataclasses()
+    torch.manual_seed(arguments.seed)
+    data = {split: read(options, split) for split in ("train", "valid", "test")}
+    changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}
+    if options.baseline:
+        tokenizer = AutoTokenizer.from_pretrained(options.baseline)
+        model = CapsuleForConditionalGeneration.from_baseline(options.baseline, options.preset, **changes)
+    else:
+        texts = [text for pair in data["train"]["translation"] for text in pair.values()]
+        tokenizer = new_tokenizer(texts, options.vocab_size)
+        sizes = {"vocab_size": len(tokenizer), "share_all_embeddings": True}
+        model = CapsuleForConditionalGeneration(CapsuleConfig.preset(options.preset, **{**sizes, **changes}))
+
+    def tokenise(rows):
+        sources, targets = ([pair[name] for pair in rows["translation"]] for name in (options.source, options.target))
+        return tokenizer(sources, text_target=targets, truncation=True, max_length=options.longest)
+
+    def texts_of(tokens):
+        tokens[tokens < 0] = tokenizer.pad_token_id
+        return tokenizer.batch_decode(tokens, skip_special_tokens=True)
+
+    def bleu(predicted):
+        found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
+        return {"bleu": sacrebleu.corpus_bleu(found, [references], force=True).score}
+
+    columns = data["train"].column_names
+    prepared = {split: rows.map(tokenise, batched=True, remove_columns=columns) for split, rows in data.items()}
+    further = {"compute_metrics": bleu, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
+    collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
+    trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)
+    folder = Path(arguments.output_dir)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if folder.is_dir() else None)
+    trainer.save_model()  # the best one
+    found = texts_of(trainer.predict(prepared["test"]).predictions)
+    references = [pair[options.target] for pair in data["test"]["translation"]]
+    Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
+    print(sacrebleu.corpus_bleu(found, [references], force=True))
+
+
+if __name__ == "__main__":
+    main()
