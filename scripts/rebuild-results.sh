@@ -13,7 +13,9 @@ need fairseq-capsule
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 for archive in "$root"/results/*.tar.xz; do
-    fairseq-capsule share unpack "$archive" "$runs/$(basename "$archive" .tar.xz)"
+    folder=$runs/$(basename "$archive" .tar.xz)
+    mkdir "$folder"
+    tar -xf "$archive" -C "$folder"
 done
 for curves in "$root"/results/*-curves.md; do
     table=$(basename "$curves" -curves.md)

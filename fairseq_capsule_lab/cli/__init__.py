@@ -38,7 +38,6 @@ COMMANDS = {
     "score": "compute BLEU and chrF of translations or ROUGE of summaries, each with its label and signature",
     "seeds": "compare systems trained with several seeds: intervals and p over seeds and sentences",
     "serve": "serve a page that translates and shows what the model routes; the model is loaded once",
-    "share": "pack the results of finished runs into a small archive, and unpack it",
     "size": "count the parameters of a model",
     "table": "print a paper's table with our figures beside the paper's; without a name, list the tables",
     "toy-corpus": "write an embedded corpus: English-German sentences, or Chinese news with headlines",

@@ -38,9 +38,6 @@ FILES = {
     ("seeds", "baseline"): "first.out",
     ("seeds", "system"): "second.out",
     ("serve", "against"): "model.pt",
-    ("share", "archive"): "results.tar.xz",
-    ("share", "data"): "prepared",
-    ("share", "runs"): "runs",
 }
 TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
 TEXTS["launcher"] = "local"
