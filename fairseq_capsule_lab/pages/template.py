@@ -1,11 +1,34 @@
-"""Parts of a page in one file: a filled template, JSON in a script element, and its Content-Security-Policy."""
+"""The templates of the pages, in `templates/`: one layout, one style sheet, and scripts without copies."""
 
 import base64
 import hashlib
 import json
 import re
+from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def render(template: str, **parts: Any) -> str:
+    """Fill a template. Every text is escaped; `tojson` embeds data that a script reads."""
+    return _environment().get_template(template).render(parts)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.globals["source"] = lambda name: Markup(read(name))  # a style sheet or a script of this package
+    return environment
 
 
 def read(name: str) -> str:
