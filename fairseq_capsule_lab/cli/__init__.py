@@ -33,7 +33,7 @@ COMMANDS = {
     "nll": "compute the negative log-likelihood of a split's references under a model",
     "picture": "draw the attention of a sentence, or its PAST and FUTURE",
     "probe": "measure how much of the target a vector of the source predicts",
-    "report": "compare evaluated runs on one page: scores, lengths, curves, speeds, sentences",
+    "report": "compare evaluated runs on one page: scores, lengths, curves, sentences",
     "reproduce": "run the missing steps of a paper's table, then print the table (scripts/reproduce.sh)",
     "score": "compute BLEU and chrF of translations or ROUGE of summaries, each with its label and signature",
     "seeds": "compare systems trained with several seeds: intervals and p over seeds and sentences",
