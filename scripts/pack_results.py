@@ -22,7 +22,7 @@ KEPT = (
 OF_SEVERAL_SEEDS = "seeds*/compared/*/*.json"
 # What is kept of each start in a manifest: neither command nor host.
 START = ("start", "versions", "git", "processor", "gpus", "processes", "batch", "seed", "end")
-CURVES = re.compile(r"\]\[(train|valid)\]\[INFO\]|\| INFO \| (train|valid) \||num\. shared model params: ")
+CURVES = re.compile(r"\]\[valid\]\[INFO\]|\| INFO \| valid \|")
 
 
 def pack(runs: Path, archive: Path) -> None:

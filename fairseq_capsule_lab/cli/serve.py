@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from fairseq_capsule_lab.cli.arguments import add_model_arguments, input_file, load_model, whole_number
+from fairseq_capsule_lab.cli.arguments import add_model_arguments, beam_size, input_file, load_model, whole_number
 from fairseq_capsule_lab.errors import LabError
 
 
@@ -13,7 +13,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     text = "port to listen on; 0 takes any free port (default: %(default)s)"
     parser.add_argument("--port", type=whole_number(0, 65535), default=8000, help=text)
     text = "beam size of a request without one (default: %(default)s)"
-    parser.add_argument("--beam", type=whole_number(1, 20), default=5, help=text)
+    parser.add_argument("--beam", type=beam_size, default=5, help=text)
 
 
 def run(args: Namespace) -> None:

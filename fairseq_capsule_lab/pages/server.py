@@ -15,7 +15,7 @@ from fairseq_capsule_lab.pages.sentences import SourceSentence, describe_model, 
 from fairseq_capsule_lab.pages.template import render
 
 ADDRESS = "127.0.0.1"  # only this machine
-MOST_BEAM = 20
+MOST_BEAM = 1000  # as of the other commands
 
 
 class Translator:
@@ -34,9 +34,9 @@ class Translator:
         self.models = [describe_model(hub) for hub in hubs]
         self.beam = beam
         self.lock = Lock()
-        # The first request is as fast as the others, and a model that does not fit is refused now.
-        others = range(1, len(hubs)) if len(hubs) > 1 else [0]
-        self.has_views = [bool(self._inspect("a", beam, other).views) for other in others][0]
+        self.has_views = bool(self._inspect("a", beam, 0).views)  # and the first request is as fast as the others
+        for other in range(1, len(hubs)):
+            self._inspect("a", beam, other)  # a model that does not fit is refused now
 
     def home(self, fields: Mapping[str, str]) -> str:
         """The page with the text and its translations; each line of the text is a sentence."""
@@ -44,9 +44,9 @@ class Translator:
         lines = [line for line in map(str.strip, text.split("\n")) if line]
         error, translations = "", []
         try:
-            sources = sentences_of_text(self.hubs[0], lines)
-            require_readable(self.hubs, sources)
             with self.lock:
+                sources = sentences_of_text(self.hubs[0], lines)
+                require_readable(self.hubs, sources)
                 translations = [[_hypotheses(hub, source, beam) for hub in self.hubs] for source in sources]
         except UserError as refused:
             error = str(refused)
@@ -56,7 +56,6 @@ class Translator:
             languages=[getattr(self.hubs[0].task.cfg, f"{side}_lang", None) or "?" for side in ("source", "target")],
             text=text,
             beam=beam,
-            most_beam=MOST_BEAM,
             other=other,
             error=error,
             sentences=list(zip(lines, translations)),
