@@ -1,10 +1,10 @@
-"""Measure the sentences a second of a routed teacher and its student: by fairseq, by `serve`, and in CTranslate2.
+"""Measure the sentences a second of a routed teacher and its student: by fairseq, and in CTranslate2.
 
     python benchmarks/students.py TEACHER STUDENT DATA [--sentences 500] [--rounds 3] [--out DIR] [--json]
 
-DATA is OUT of a prepare script. fairseq and CTranslate2 translate batches of 4,096 tokens, the server a sentence at a
-time, all with beam 5. The measurements alternate. Models are loaded before; DIR gets the translations of CTranslate2
-with all sentences of the test set, for `fairseq-capsule score`.
+DATA is OUT of a prepare script. fairseq and CTranslate2 translate batches of 4,096 tokens with beam 5. The measurements
+alternate. Models are loaded before; DIR gets the translations of CTranslate2 with all sentences of the test set, for
+`fairseq-capsule score`.
 """
 
 import argparse
@@ -19,7 +19,6 @@ import ctranslate2
 import torch
 from ctranslate2.converters import FairseqConverter
 from measure import alternate, environment
-from serving import ask, serving
 
 from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import CapsuleHub, load
@@ -66,17 +65,6 @@ def translate(translator: ctranslate2.Translator, lines: Sequence[List[str]]) ->
     return [" ".join(result.hypotheses[0]) for result in results]
 
 
-def requests(port: int, texts: Sequence[str]) -> Callable[[], None]:
-    """Return the work of a client that sends one sentence after the other."""
-    bodies = [json.dumps({"text": text}).encode() for text in texts]
-
-    def send() -> None:
-        for body in bodies:
-            ask(port, "POST", "/translate", body)
-
-    return send
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("teacher", "student", "data"):
@@ -90,14 +78,9 @@ def main() -> None:
 
     teacher, student = (load(path, args.data) for path in (args.teacher, args.student))
     language = student.task.cfg.source_lang
-    texts = (args.data / f"raw/test.{language}").read_text(encoding="utf-8").splitlines()
     subwords = [line.split() for line in (args.data / f"bpe/test.{language}").read_text(encoding="utf-8").splitlines()]
     first = slice(args.sentences)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(teacher, BEAM) as of_teacher,
-        serving(student, BEAM) as of_student,
-    ):
+    with tempfile.TemporaryDirectory() as folder:
         exported = {
             name: export(student, args.data, Path(folder, name), quantization)
             for name, quantization in (("float32", None), ("int8", "int8"))
@@ -113,11 +96,9 @@ def main() -> None:
                 f"student, CTranslate2 {name}": lambda translator=translator: translate(translator, subwords[first])
                 for name, translator in exported.items()
             },
-            "teacher, serve": requests(of_teacher, texts[first]),
-            "student, serve": requests(of_student, texts[first]),
         }
         times = alternate(work, args.rounds, "cpu")
-    rates = {name: min(args.sentences, len(texts)) / median(seconds) for name, seconds in times.items()}
+    rates = {name: min(args.sentences, len(subwords)) / median(seconds) for name, seconds in times.items()}
     for name, rate in rates.items():
         print(f"{name:28} {rate:8.1f} sentences a second")
     if args.json:

@@ -15,7 +15,9 @@ out=${1:-$root/results}
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 for archive in "$root"/results/*.tar.xz; do
-    fairseq-capsule share unpack "$archive" "$runs/$(basename "$archive" .tar.xz)"
+    folder=$runs/$(basename "$archive" .tar.xz)
+    mkdir "$folder"
+    tar -xf "$archive" -C "$folder"
 done
 for curves in "$root"/results/*-curves.md; do
     table=$(basename "$curves" -curves.md)

@@ -132,20 +132,6 @@ def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, 
 
 
 @matplotlib.rc_context(PAGE_STYLE)
-def scores_on_page(names: Sequence[str], scores: Sequence[Tuple[float, float]], label: str) -> str:
-    """One row per system: its score, with its interval."""
-    figure, axis = _on_page(1.1 + 0.32 * len(names))
-    for place, (score, interval) in enumerate(scores):
-        axis.errorbar(score, place, xerr=interval, capsize=4, **_page_style(place))
-    axis.set_yticks(range(len(names)), [_short(name) for name in names])
-    axis.invert_yaxis()
-    axis.margins(y=0.15)
-    axis.set_xlabel(label)
-    axis.grid(axis="x", alpha=0.25)
-    return _svg(figure, f"{label} of each system with its 95% interval")
-
-
-@matplotlib.rc_context(PAGE_STYLE)
 def groups_on_page(
     names: Sequence[str], ticks: Sequence[str], groups: Sequence[Sequence[Tuple[float, float]]], labels: Tuple[str, str]
 ) -> str:
@@ -206,7 +192,7 @@ def _svg(figure: Figure, description: str) -> str:
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", written.getvalue(), flags=re.DOTALL)
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = text.replace(COLOURS[0].lower(), "var(--first)")  # lighter on a dark page
+    text = text.replace(COLOURS[0].lower(), "var(--part-0)")  # lighter on a dark page
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # the ids repeat in every chart of the page
     opening = text[: text.index(">")]
     text = re.sub(r' (width|height)="[^"]*"', "", opening) + text[len(opening) :]

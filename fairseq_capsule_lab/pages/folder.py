@@ -4,7 +4,6 @@ Every page stores its own summary. Index and list are rebuilt from the existing 
 is added, replaced or removed.
 """
 
-import html
 import io
 import itertools
 import json
@@ -16,8 +15,8 @@ from urllib.parse import quote
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import thumbnail
 from fairseq_capsule_lab.pages.inspection import InspectedSentence
-from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, breakable, page_html
-from fairseq_capsule_lab.pages.template import content_policy, embedded, fill, read
+from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, page_html
+from fairseq_capsule_lab.pages.template import render
 
 LISTED = 90  # characters of a sentence in a list
 # A summary is at the beginning of its page: the maximum number of bytes to read for it.
@@ -56,17 +55,8 @@ def write_lists(folder: Path) -> Path:
     pages = {name: summary for name, summary in summaries.items() if summary is not None}
     texts = {name: f"{summary['sentence']}: {summary['source'][:LISTED]}" for name, summary in pages.items()}
     entries = [{"file": quote(name), "text": text} for name, text in texts.items()]
-    write_whole(folder / SENTENCES, f"window.sentences = {embedded(entries)};\n".encode())
-    script = f"\n{read('table.js')}{read('index.js')}\n"
-    index = fill(
-        read("index.html"),
-        policy=content_policy(script, images="data:"),
-        style=read("page.css"),
-        rows="\n".join(_row(name, summary) for name, summary in pages.items()),
-        count=str(len(pages)),
-        script=script,
-    )
-    write_whole(folder / INDEX, index.encode())
+    write_whole(folder / SENTENCES, f"window.sentences = {json.dumps(entries, ensure_ascii=False)};\n".encode())
+    write_whole(folder / INDEX, render("index.html", pages=pages).encode())
     return folder / INDEX
 
 
@@ -119,28 +109,7 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
         return None
     if not all(isinstance(summary.get(key, ""), (int, float, type(None))) for key in ("bleu", "chrf", "beam")):
         return None
-    return summary
-
-
-def _row(name: str, summary: Dict[str, Any]) -> str:
-    """A row of the index."""
-    sentence, image = html.escape(summary["sentence"]), html.escape(summary["image"])
-    models = breakable(summary["model"]) + (f" against {breakable(summary['against'])}" if summary["against"] else "")
-    texts = [(key, f"<bdi>{html.escape(summary[key])}</bdi>") for key in ("source", "translation", "reference")]
-    bleu, chrf = ("" if summary[key] is None else f"{summary[key]:.1f}" for key in ("bleu", "chrf"))
-    picture = f'<img src="{image if image.startswith(PICTURE) else ""}" alt="{html.escape(summary["shown"])}">'
-    cells = [f'<th scope="row" data-value="{sentence}"><a href="{quote(name)}">{sentence}</a></th>']
-    cells += [f'<td class="picture">{picture}</td>']
-    for key, shown, kind, label in (
-        *((key, text, "text", key) for key, text in texts),
-        ("bleu", bleu, "number", "BLEU"),
-        ("chrf", chrf, "number", "chrF"),
-        ("model", models, "model", "model"),
-        ("date", html.escape(summary["date"]), "date", "date"),
-    ):
-        value = html.escape(str("" if summary[key] is None else summary[key]))
-        cells.append(f'<td class="{kind}" data-label="{label}" data-value="{value}">{shown}</td>')
-    return f"<tr>{''.join(cells)}</tr>"
+    return summary if summary["image"].startswith(PICTURE) else None
 
 
 def _natural(path: Path) -> List[Any]:

@@ -1,7 +1,24 @@
 // Sorting and filtering of the list of pages. The address stores the choices.
 
-const table = document.getElementById("sentences");
+const table = element("sentences");
 const rows = [...table.tBodies[0].rows];
+const headings = [...table.tHead.rows[0].cells];
+const inOrderOf = new Intl.Collator(undefined, { numeric: true }).compare;
+
+// Sort the rows by a column. Empty cells come last in both directions.
+function sort(column, descending) {
+  const value = ({ cells }) => cells[column].dataset.value;
+  const compare = (one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (!a || !b) return !a - !b;
+    return (descending ? -1 : 1) * (isNaN(a) || isNaN(b) ? inOrderOf(a, b) : a - b);
+  };
+  table.tBodies[0].append(...rows.sort(compare));
+  headings.forEach((heading, i) => {
+    if (!heading.querySelector("button")) return;
+    heading.setAttribute("aria-sort", i !== column ? "none" : descending ? "descending" : "ascending");
+  });
+}
 
 function filter(words) {
   const sought = words.toLowerCase().split(/\s+/);
@@ -10,7 +27,7 @@ function filter(words) {
     row.hidden = !sought.every((word) => text.includes(word));
   }
   const left = rows.filter((row) => !row.hidden).length;
-  document.getElementById("count").textContent = `${left} of ${rows.length}`;
+  element("count").textContent = `${left} of ${rows.length}`;
 }
 
 function keep(changes) {
@@ -22,11 +39,15 @@ function keep(changes) {
   history.replaceState(null, "", "#" + address);
 }
 
-sortByHeadings(table, "ascending", (column, descending) => {
-  keep({ sort: String(column), descending: descending ? "1" : "" });
+headings.forEach((heading, column) => {
+  heading.querySelector("button")?.addEventListener("click", () => {
+    const descending = heading.getAttribute("aria-sort") === "ascending";
+    sort(column, descending);
+    keep({ sort: String(column), descending: descending ? "1" : "" });
+  });
 });
 
-const field = document.getElementById("filter");
+const field = element("filter");
 field.addEventListener("input", () => {
   filter(field.value);
   keep({ filter: field.value });
@@ -34,5 +55,5 @@ field.addEventListener("input", () => {
 
 const kept = new URLSearchParams(location.hash.slice(1));
 const column = Number(kept.get("sort") ?? NaN);
-if (headingsOf(table)[column]?.querySelector("button")) sortTable(table, column, kept.has("descending"));
+if (headings[column]?.querySelector("button")) sort(column, kept.has("descending"));
 if (kept.get("filter")) filter((field.value = kept.get("filter")));

@@ -69,7 +69,7 @@ def inspect_sources(
         LabError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the
             dictionaries differ.
     """
-    _require_readable([hub] if against is None else [hub, against], sources)
+    require_readable([hub] if against is None else [hub, against], sources)
     origin = Origin(
         model=describe_model(hub),
         against=None if against is None else describe_model(against),
@@ -108,7 +108,7 @@ def inspect_sources(
         )
 
 
-def _require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:
+def require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:
     first, *others = hubs
     if any(len(hub.models) > 1 for hub in hubs):
         raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")

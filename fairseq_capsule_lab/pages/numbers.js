@@ -1,15 +1,7 @@
-"use strict";
 // The arrays of the page, with named axes, and the slices of them that pictures show.
 
 const page = JSON.parse(document.getElementById("data").textContent);
-const element = (id) => document.getElementById(id);
 const TOKENS = ["source", "target", "query", "key"];
-
-function make(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 const unpacked = new Map();
 

@@ -1,18 +1,16 @@
-"""Curves, parameters and speed from fairseq's log of a training."""
+"""Learning curves from fairseq's log of a training."""
 
 import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from fairseq_capsule_lab.runs.folder import LARGEST
 
 # A line of fairseq-hydra-train's log or of fairseq-train's.
 _LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>[\w.]+) \| )(?P<text>.*)")
-_PARAMETERS = re.compile(r"num\. shared model params: (\d[\d,]{0,19}) ")
 _MEASURE = re.compile(r"\w{1,60}", re.ASCII)
 MOST_MEASURES = 20  # with a chart each
 # The entries of a progress line that are not measures of the model.
@@ -24,11 +22,9 @@ Curve = Dict[int, float]
 
 @dataclass
 class TrainingLog:
-    """Figures of one training."""
+    """The curves of one training."""
 
     validation: Dict[str, Curve] = field(default_factory=dict)  # of each measure
-    parameters: Optional[int] = None  # their number that fairseq reports
-    words_per_second: Optional[float] = None  # target tokens of training, the median over epochs
 
 
 def read_training_log(path: Path) -> TrainingLog:
@@ -37,22 +33,14 @@ def read_training_log(path: Path) -> TrainingLog:
     After a restart, the later of two values at the same update is used.
     """
     log = TrainingLog()
-    speeds: List[Optional[float]] = []
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
         for match in filter(None, map(_LINE.search, stream)):
             logger, text = match["hydra"] or match["plain"], match["text"]
-            parameters = _PARAMETERS.match(text)
-            if parameters:
-                log.parameters = int(parameters[1].replace(",", ""))
-            elif logger == "train":
-                speeds.append(_statistics(text, "train_").get("wps"))
-            elif logger == "valid":
+            if logger == "valid":
                 statistics = _statistics(text, "valid_")
                 for name, value in statistics.items() if "num_updates" in statistics else ():
                     if name not in PROGRESS and not name.startswith("best_"):
                         log.validation.setdefault(name, {})[int(statistics["num_updates"])] = value
-    known = [speed for speed in speeds if speed]
-    log.words_per_second = median(known) if known else None
     return log
 
 

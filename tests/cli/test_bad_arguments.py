@@ -38,9 +38,6 @@ FILES = {
     ("seeds", "baseline"): "first.out",
     ("seeds", "system"): "second.out",
     ("serve", "against"): "model.pt",
-    ("share", "archive"): "results.tar.xz",
-    ("share", "data"): "prepared",
-    ("share", "runs"): "runs",
 }
 TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
 TEXTS["launcher"] = "local"
@@ -246,7 +243,7 @@ def plotted_if_chosen(view, arrays, chosen):
 @pytest.fixture(autouse=True)
 def drawings(monkeypatch):
     """Draw only if a place in a view is chosen, and let a server end when it has started."""
-    monkeypatch.setattr("fairseq_capsule_lab.pages.server.limits.run", lambda app, listening: None)
+    monkeypatch.setattr("fairseq_capsule_lab.pages.server.Server.serve_forever", lambda server: None)
     monkeypatch.setattr("fairseq_capsule_lab.analysis.reports._drawn", lambda figure, suffix: b"")
     monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", plotted_if_chosen)
 

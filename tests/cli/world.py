@@ -7,7 +7,6 @@ from fairseq_cli import preprocess
 from omegaconf import OmegaConf
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architecture
-from fairseq_capsule_lab.runs import share
 
 SENTENCES = ["a b c d e", "c d a", "b b d c a", "e d c b a", "a c e b"]
 CODES = "#version: 0.2\na b</w>\nc d\n"
@@ -81,4 +80,3 @@ def make_world(folder):
     (folder / "links").write_text("0-0 1-2\n" * len(SENTENCES))
     (folder / "runs/transformer").mkdir(parents=True)
     (folder / "runs/transformer/finished").touch()
-    share.pack(folder / "runs", folder / "results.tar.xz")

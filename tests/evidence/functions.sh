@@ -39,7 +39,7 @@ killed() { # one|two SYSTEM: SIGKILL after the second update, then resumes to th
     "$1" "$2" "$out" --disable-validation --save-interval-updates 2 --max-update 3
 }
 
-served() { # ARGUMENT...: asks `fairseq-capsule serve` for its page and a translation
+served() { # ARGUMENT...: asks `fairseq-capsule serve` for its pages
     local address
     mkdir -p answers
     set -m # the server is a process group
@@ -48,10 +48,8 @@ served() { # ARGUMENT...: asks `fairseq-capsule serve` for its page and a transl
     while [[ ! -s served ]]; do kill -0 $! || return 1; sleep 0.2; done
     read -r address _ <served
     curl -sS "$address" -o answers/page.html
-    for path in model page; do curl -sS "$address$path" -o "answers/$path.json"; done
-    for path in translate inspect; do
-        curl -sS "$address$path" -H 'Content-Type: application/json' -d '{"text": "the birds", "beam": 2}' -o answers/$path.json
-    done
+    curl -sS "$address?text=the+birds&beam=2" -o answers/translated.html
+    curl -sS "${address}inside?text=the+birds&beam=2" -o answers/inside.html
     kill -INT -- -$!
     wait $!
 }

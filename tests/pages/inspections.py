@@ -1,6 +1,5 @@
 """Inspections of tiny random models, with words of every kind."""
 
-import html
 import re
 
 from fairseq_capsule.inspection import Sentence, gather_arrays
@@ -45,8 +44,3 @@ def scripts_of(page):
     """Return the scripts that a page contains. Blocks of data are not scripts."""
     scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
     return [text for attributes, text in scripts if "json" not in attributes and "src" not in attributes]
-
-
-def policy_of(page):
-    """Return the Content-Security-Policy that a page states."""
-    return html.unescape(re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)[1])

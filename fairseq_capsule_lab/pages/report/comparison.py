@@ -7,7 +7,6 @@ from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
 from capsule_routing.text.rouge import CharacterRouge
-from fairseq_capsule_lab.analysis.coverage import CoverageRow
 from fairseq_capsule_lab.analysis.lengths import equal_groups, intervals, word_counts
 from fairseq_capsule_lab.evaluation.scores import Measure, Moses, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
@@ -21,13 +20,11 @@ class Estimate(NamedTuple):
     Attributes:
         interval: half the width of the 95% interval around the mean of the samples.
         p: the p-value of the paired bootstrap against the baseline; None for the baseline and for equal scores.
-        length_ratio: words of the translations divided by words of the references; None if the measure has none.
     """
 
     score: float
     interval: float
     p: Optional[float]
-    length_ratio: Optional[float]
 
 
 class Comparison(NamedTuple):
@@ -55,20 +52,13 @@ class SentenceScores(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedSystems:
-    """All that a page shows. The verdict is about the first comparison.
-
-    Attributes:
-        coverage: the rows of coverage, means over `alignments`; empty if they were not requested.
-        samples, seed: of the bootstrap.
-    """
+    """All that a page shows; `samples` and `seed` are those of the bootstrap."""
 
     test_set: TestSet
     systems: List[System]
     comparisons: List[Comparison]
     groups: List[LengthGroup]
     sentences: SentenceScores
-    coverage: List[CoverageRow]
-    alignments: int
     samples: int
     seed: int
 
@@ -95,13 +85,8 @@ def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
     results = bootstrap(measure, samples, seed)
     baseline = results[0].score
     return [
-        Estimate(
-            result.score,
-            result.ci or 0.0,
-            None if result.score == baseline else result.p_value,
-            getattr(measure.metric.corpus_score(system, measure.references), "ratio", None),
-        )
-        for system, result in zip(measure.systems, results)
+        Estimate(result.score, result.ci or 0.0, None if result.score == baseline else result.p_value)
+        for result in results
     ]
 
 

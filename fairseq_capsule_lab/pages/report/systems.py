@@ -1,36 +1,20 @@
 """Read evaluated runs, and refuse runs that cannot be compared."""
 
 import contextlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
-from fairseq_capsule.checkpoints.loading import model_options, read_options
-from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
-from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
-from fairseq_capsule_lab.tables.results import measured
-
-# Reports of scripts/reproduce.sh in RUN/measures, and the figures of each by column of the table of speeds.
-_REPORTS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
-    "size": lambda report: {
-        "parameters": report["models"][0]["parameters"],
-        "of them embeddings": report["models"][0]["embeddings"],
-    },
-    "throughput-train": lambda report: {"training, × baseline": report["ratio"]},
-    "throughput-generate": lambda report: {"translation, × baseline": report["ratio"]},
-}
 
 
 class Scoring(NamedTuple):
@@ -46,35 +30,12 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True)
 class System:
-    """One run on the page.
-
-    Attributes:
-        facts, speeds: columns of the tables of runs and of speeds; speeds that were not measured are missing.
-        pages: the folder of `fairseq-capsule inspect`, or None.
-    """
+    """One run on the page; `facts` are settings that make scores hard to compare where they differ, by name."""
 
     name: str
-    path: Path
-    split: str
     translations: Translations
     facts: Dict[str, str]
-    speeds: Dict[str, float]
     log: TrainingLog
-    pages: Optional[Path] = None
-
-    def page(self, sentence: int) -> Optional[Path]:
-        """The page of a sentence of the test set; None if it is missing or shows another sentence."""
-        if self.pages is None:
-            return None
-        page, arrays = (self.pages / f"{self.split}-{sentence}.{kind}" for kind in ("html", "npz"))
-        try:
-            with np.load(arrays) as archive:
-                subwords = archive["source"].tolist()
-            shown = re.sub(r"@@ |▁|\s", "", " ".join(word.removeprefix("<unk>:") for word in subwords[:-1]))
-        except Exception:  # a damaged or foreign file may raise anything
-            return None
-        source = re.sub(r"\s", "", self.translations.sources[sentence])
-        return page if page.is_file() and shown == source else None
 
 
 @dataclass(frozen=True)
@@ -82,14 +43,13 @@ class TestSet:
     """The test set on which all runs were evaluated.
 
     Attributes:
-        language, source_language: of the references and of the sources; "" if the latter is unknown.
+        language: of the references.
         sources: the sources of the test set; if it has none, those that the models read, subwords joined.
         summaries, lowercase: whether the measure is ROUGE, not BLEU, and whether case was ignored.
     """
 
     split: str
     language: str
-    source_language: str
     sources: List[str]
     references: List[List[str]]
     summaries: bool
@@ -104,13 +64,11 @@ def read_systems(
     data: Path,
     split: str = "test",
     results: str = "evaluation",
-    pages: Mapping[str, Path] = {},
 ) -> tuple[TestSet, List[System]]:
     """Read the results of evaluate.sh for every run.
 
     Args:
         data: the folder of a prepare script; its `raw` has the references.
-        pages: folders of `fairseq-capsule inspect`, by name of the system.
 
     Raises:
         LabError: a run is damaged, has links or was not evaluated on this split, or differs from the first run in test
@@ -134,17 +92,14 @@ def read_systems(
         kind = (False, "characters") if first.summaries else (scoring.tokenised,)
         output = read_translations(evaluation.translations, scoring.remove_bpe, *kind)
         _require_same_text(run, output, paths[0], references)
-        log = read_training_log(run / "train.log")
-        facts = _facts(RunFolder(run), evaluation)
-        speeds = _speeds(RunFolder(run), log)
-        systems.append(System(name, run, split, output, facts, speeds, log, pages.get(name)))
+        systems.append(System(name, output, _facts(RunFolder(run), evaluation), read_training_log(run / "train.log")))
     language = paths[0].name.rpartition(".")[2]
     source_language = _source_language(runs[0], data)
     raw = data / "raw" / f"{split}.{source_language}"
     sources = systems[0].translations.sources
     if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
         sources = lines
-    return TestSet(split, language, source_language, sources, references, first.summaries, first.lowercase), systems
+    return TestSet(split, language, sources, references, first.summaries, first.lowercase), systems
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
@@ -201,39 +156,16 @@ def _source_language(run: Path, data: Path) -> str:
 
 
 def _facts(folder: RunFolder, evaluation: Evaluation) -> Dict[str, str]:
-    settings = folder.settings()
     starts = folder.manifest()["starts"]
-    first = starts[0] if starts else {}
     decoding = {}
     with contextlib.suppress(OSError):  # what evaluate.sh recorded
         lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
         decoding = dict(line.split(" ", 1) for line in lines if " " in line)
-    hardware = first.get("gpus") or first.get("processor") or ""
     facts = {
-        "architecture": settings.get("model._name") or "",
-        "readings": _readings(folder, settings),
-        "updates": f"{folder.last_update:,}" if folder.last_update else "",
-        "seed": first.get("seed", ""),
-        "batch": first.get("batch", ""),
-        "trained on": ", ".join(map(str, hardware)) if isinstance(hardware, list) else hardware,
-        "started": str(first.get("start", ""))[:16].replace("T", " "),
-        "beam": decoding.get("beam", ""),
-        "length penalty": decoding.get("lenpen", ""),
-        "data": settings.origin.get("data", ""),
+        "beam": decoding.get("beam"),
+        "length penalty": decoding.get("lenpen"),
+        "batch": starts[0].get("batch") if starts else None,
+        "updates": folder.last_update,
+        "data": folder.settings().origin.get("data"),
     }
-    return {key: str(value) for key, value in facts.items()}
-
-
-def _speeds(folder: RunFolder, log: TrainingLog) -> Dict[str, float]:
-    speeds = {"parameters": log.parameters, "training, words/s": log.words_per_second}
-    for source, read in _REPORTS.items():
-        speeds.update(measured(folder, source, read) or {})
-    return {column: float(figure) for column, figure in speeds.items() if figure is not None}
-
-
-def _readings(folder: RunFolder, settings: Settings) -> str:
-    """The readings of the run's checkpoint as options; without a checkpoint, those that its settings name."""
-    with contextlib.suppress(OSError, UserError):
-        return in_words(readings(model_options(read_options(folder.last_checkpoint))))
-    model = settings.get("model")
-    return in_words(readings(model)) if isinstance(model, dict) else ""
+    return {name: str(value) for name, value in facts.items() if value}

@@ -1,0 +1,77 @@
+"""The page with the text box in a real browser."""
+
+import pytest
+
+from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
+from tests.pages.served import make_translator, serving
+from tests.pages.test_browser import browser  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.browser
+TEXT = "a b <img src=x onerror=alert(1)> c"
+DRAWN = "document.querySelector('#inside')?.contentDocument?.body?.dataset.drawn"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with serving(make_translator(tmp_path_factory.mktemp("served"))) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, address):  # noqa: F811
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def wait(condition):
+        WebDriverWait(browser, 60, 0.05).until(lambda there: there.execute_script(f"return {condition}"))
+
+    browser.get("about:blank")
+    wait("location.href == 'about:blank'")
+    browser.get_log("browser")
+    browser.get(address)
+    wait("document.readyState == 'complete' && document.querySelector('#text')")
+    browser.wait = wait
+    return browser
+
+
+def find(browser, selector):  # noqa: F811
+    return browser.find_element("css selector", selector)
+
+
+def translate(page, text):
+    from selenium.webdriver.common.keys import Keys
+
+    find(page, "#text").send_keys(text, Keys.CONTROL, Keys.ENTER)
+    page.wait(DRAWN)
+
+
+def test_typed_text_is_translated_and_inspected(page):
+    translate(page, f"{TEXT}\nd e")
+    assert len(page.find_elements("css selector", ".card")) == 2
+    inside = "document.querySelector('#inside').contentDocument"
+    assert "onerror" in page.execute_script(f"return {inside}.querySelector('#source').textContent")
+    assert page.execute_script(f"return {inside}.querySelectorAll('canvas').length") > 0
+    assert page.execute_script(f"return document.images.length + {inside}.querySelectorAll('img').length") == 0
+    page.wait(f"document.querySelector('#inside').clientHeight >= {inside}.documentElement.scrollHeight")
+    page.find_elements("css selector", ".card > a")[1].click()
+    page.wait(f"{DRAWN} && {inside}.querySelector('#source').textContent == 'd e'")
+    assert page.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [400, 1200, 2000])
+def test_the_page_is_not_wider_than_the_window(page, width):
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        translate(page, "a b c d e")
+        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_no_serious_accessibility_problem(page, scheme):
+    with shown_in(page, scheme):
+        assert serious_problems(page) == [], "form"
+        translate(page, "a b")
+        assert serious_problems(page) == [], "translations"
