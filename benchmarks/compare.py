@@ -8,7 +8,7 @@ that take most time in a training step.
 
 Speeds are target tokens per second. `ratio` is the speed relative to `transformer`, as the median of the rounds,
 `lstm_ratio` that relative to `lstm`. Memory is the peak in a pass, without parameters and optimizer. Kernels are those
-of one batch, in training with the optimizer's: on a GPU those that ran, on a CPU what torch dispatches (`kernels.py`).
+of one batch, in training with the optimizer's: on a GPU those that ran, on a CPU what torch dispatches (`count_kernels`).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from unittest import mock
 
 import plain_routing
 import torch
-from kernels import count
+from count_kernels import count
 from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
 from rows import write_rows
 from systems import (

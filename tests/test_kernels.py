@@ -1,7 +1,7 @@
-"""The number of kernels of each architecture stays below a limit (benchmarks/kernels.py)."""
+"""The number of kernels of each architecture stays below a limit (benchmarks/count_kernels.py)."""
 
 import pytest
-from kernels import kernels_of
+from count_kernels import kernels_of
 
 from tests.zoo import ARCHITECTURES
 

@@ -43,7 +43,7 @@ TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", 
 TEXTS["launcher"] = "local"
 BY_TYPE = {
     arguments.input_file: "text.de",
-    arguments.input_folder: "data",
+    **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), "data"),
     arguments.input_path: "text.de",
     arguments.output_folder: "new",
     arguments.output_file: "new.png",
@@ -149,7 +149,7 @@ RANGES = {
 }
 FAULTS_OF = {
     arguments.input_file: INPUT_FILE,
-    arguments.input_folder: INPUT_FOLDER,
+    **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), INPUT_FOLDER),
     arguments.input_path: {**INPUT_FILE, "a folder": (True, FOLDER)},
     arguments.output_folder: OUTPUT_FOLDER,
     arguments.output_file: OUTPUT_FILE,
@@ -171,8 +171,8 @@ def faults_of(action):
 
 
 def leaves():
-    """((command, kind), parser) of every command."""
-    for command in COMMANDS:
+    """((command, kind), parser) of every command that people call. The prepare scripts call the filters."""
+    for command in COMMANDS.keys() - {"filter"}:
         parser = next(iter(build_parser(command)._subparsers._group_actions)).choices[command]
         if parser._subparsers is None:
             yield (command,), parser
@@ -181,7 +181,7 @@ def leaves():
                 yield (command, kind), leaf
 
 
-LEAVES = list(leaves())  # making the parsers takes longer than a refusal
+LEAVES = sorted(leaves(), key=lambda leaf: leaf[0])  # making the parsers takes longer than a refusal
 
 
 def taking_values(parser):

@@ -12,6 +12,7 @@ library("transformers")
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY  # noqa: E402
 
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig  # noqa: E402
+from fairseq_capsule.models import CapsuleTransformerModel  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported  # noqa: E402
 
 
@@ -53,7 +54,7 @@ def test_the_loss_and_its_gradients_are_those_of_fairseq(arch, options):
 
 
 def test_the_presets_are_the_architectures_of_the_plugin():
-    transformers = {name for name, model in ARCH_MODEL_REGISTRY.items() if "capsule_transformer" in model.__module__}
+    transformers = {name for name, model in ARCH_MODEL_REGISTRY.items() if issubclass(model, CapsuleTransformerModel)}
     assert transformers == {name for name in PRESETS if not name.startswith("transformer")}
     for name in transformers:
         theirs, ours = MODEL_DATACLASS_REGISTRY[name](), CapsuleConfig.preset(name)
