@@ -8,7 +8,8 @@ that take most time in a training step.
 
 Speeds are target tokens per second. `ratio` is the speed relative to `transformer`, as the median of the rounds,
 `lstm_ratio` that relative to `lstm`. Memory is the peak in a pass, without parameters and optimizer. Kernels are those
-of one batch, in training with the optimizer's: on a GPU those that ran, on a CPU what torch dispatches (`count_kernels`).
+of one batch, in training with the optimizer's: on a GPU those that ran, on a CPU what torch dispatches
+(`count_kernels.py`).
 """
 
 import argparse
