@@ -23,7 +23,7 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path):
 
 
 @pytest.mark.parametrize("number", ["1000000000000000000", "99999999999", "0", "-1", "1e3", "0x1f"])
-@pytest.mark.parametrize("script, option", [("prepare-toy", "--train"), ("prepare-headlines", "--seed")])
+@pytest.mark.parametrize("script, option", [("prepare-toy", "--train"), ("prepare-headlines", "--valid")])
 def test_numbers_out_of_range_are_refused(tmp_path, script, option, number):
     process = subprocess.run(
         [SCRIPTS / f"{script}.sh", option, number, tmp_path / "out"], capture_output=True, text=True

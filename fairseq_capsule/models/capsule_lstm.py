@@ -88,11 +88,11 @@ class CapsuleLSTMEncoder(LSTMEncoder):
         """Encode sources `[B, I]` to states `[I, B, C]`, hidden and cell states, and a padding mask `[I, B]`."""
         states, hidden, cell, _ = super().forward(src_tokens, *args, **kwargs)
         padding_mask = src_tokens.eq(self.padding_idx)
-        if padding_mask[:, 0].any():
-            # An LSTM reads the words before the padding, so fairseq has moved the padding to the right.
-            length = src_tokens.size(1)
-            places = torch.arange(length, device=states.device) - padding_mask.sum(1, keepdim=True)
-            states = states.gather(0, (places % length).t().unsqueeze(-1).expand_as(states))
+        # An LSTM reads the words before the padding, so fairseq has moved padding on the left to the right. No test
+        # whether there is any: a GPU would have to wait for its result.
+        length, moved = src_tokens.size(1), padding_mask.sum(1) * padding_mask[:, 0]
+        places = torch.arange(length, device=states.device) - moved.unsqueeze(1)
+        states = states.gather(0, (places % length).t().unsqueeze(-1).expand_as(states))
         return states, hidden, cell, padding_mask.t()
 
 

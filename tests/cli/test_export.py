@@ -40,7 +40,7 @@ def test_a_routed_model_is_refused_with_the_way_to_a_student(refused, world, tmp
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsNMTModel"), ("gdr_lstm", "GdrLstmModel")])
+@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsnmtBaseModel"), ("gdr_lstm", "GdrLstmModel")])
 def test_a_model_that_is_no_transformer_is_refused(refused, world, tmp_path, capsys, arch, name):
     save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
     capsys.readouterr()  # notes about the new model
@@ -154,7 +154,7 @@ def test_a_file_without_scores_is_refused(refused, world, tmp_path, content):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsNMTModel"), ("gdr_lstm", "GdrLstmModel")])
+@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsnmtBaseModel"), ("gdr_lstm", "GdrLstmModel")])
 def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, name):
     save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
     capsys.readouterr()  # notes about the new model

@@ -22,7 +22,7 @@ LOSSES = {
     "gdr_transformer_tiny": (5.5443, 3.5567, 1.5634),
     "gdr_lstm": (4.7787, 4.1856, 2.2585),
     "gret_transformer_tiny": (4.3596, 2.6669, 0.8538),
-    "capsnmt_tiny": (5.4044, 3.3941, 1.7382),
+    "capsnmt_tiny": (6.6125, 4.5174, 1.8861),
     "simple_aggregation_tiny": (4.6969, 3.2458, 1.9791),
 }
 

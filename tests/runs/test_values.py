@@ -83,6 +83,6 @@ def test_trainings_and_evaluations_are_planned_without_torch_and_fairseq():
     """Their import takes seconds, and the commands that need them are processes of their own."""
     import subprocess
 
-    modules = "from fairseq_capsule_lab.runs import evaluate, share, train"
+    modules = "from fairseq_capsule_lab.runs import evaluate, train"
     code = f"import sys; {modules}; print({{'torch', 'fairseq'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
