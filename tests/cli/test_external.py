@@ -39,7 +39,7 @@ def test_the_score_is_the_mean_and_the_bootstrap_compares_it(command, tmp_path, 
     assert 0 < found["against"]["p"] < 0.2
     assert f"COMET = 0.8375  (scores of {file})" in result.out
     assert "COMET|metric:COMET|mean:sentences = 0.8375" in result.out
-    assert re.search(r"0\.8375 - 0\.5775 of .* = \+0\.2600, p (= 0\.\d{4}|≤ 0\.001) ", result.out)
+    assert re.search(r"0\.8375 of ours\.de - 0\.5775 of theirs\.de = \+0\.2600, p (= 0\.\d{4}|≤ 0\.001) ", result.out)
 
 
 @pytest.mark.parametrize("content", ["[0.9, 0.8, 0.95, 0.7]", "0.9\n0.8\n0.95\n0.7\n", '{"x": [0.9, 0.8, 0.95, 0.7]}'])
