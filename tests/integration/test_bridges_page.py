@@ -66,7 +66,7 @@ def test_a_translation_is_attributed_to_the_words_of_the_source(clone):
 def test_scores_in_the_format_of_comet_are_compared(clone):
     output = clone.output("--external COMET=comet.json")
     assert "COMET = 0.5100  (scores of comet.json)" in output
-    assert "0.5100 - 0.5000 of runs/my-teacher/evaluation/test/generate.out = +0.0100, p = " in output
+    assert "0.5100 of my-student - 0.5000 of my-teacher = +0.0100, p = " in output
 
 
 def test_tensorboard_gets_the_losses_and_the_routing(clone):
