@@ -42,7 +42,8 @@ def run(*words, cwd=ROOT, env=None, quiet=None):
 
 def check_files(wheel):
     """Compare the wheel with the sources."""
-    paths = (path for folder in ROOT.glob("fairseq_capsule*") for path in folder.rglob("*") if path.is_file())
+    folders = [ROOT / "capsule_routing", *ROOT.glob("fairseq_capsule*")]
+    paths = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     sources = {str(path.relative_to(ROOT)) for path in paths if path.suffix != ".pyc" and ".egg-info" not in str(path)}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     if sources != packed:
@@ -64,7 +65,11 @@ def check_use(wheel, work):
     Path(places[1], "dependencies.pth").write_text(f"{places[0]}\n")
     pip = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--python", python)
     run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
-    run(*pip, "check")
+    checked = subprocess.run([*map(str, pip), "check"], stdout=subprocess.PIPE, text=True).stdout
+    # scripts/install.sh leaves out torchaudio, which fairseq's wheel requires.
+    faults = [line for line in checked.splitlines() if line.startswith("fairseq-capsule ")]
+    if faults:
+        sys.exit(f"check_package.py: {'; '.join(faults)}")
     here = {"cwd": work, "env": {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}}
     package = run(python, "-c", "import fairseq_capsule; print(fairseq_capsule.__path__[0])", quiet="import", **here)
     if not package.startswith(str(work)):
