@@ -1,4 +1,4 @@
-"""Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
+"""Registration of mechanisms from other packages."""
 
 import os
 import sys

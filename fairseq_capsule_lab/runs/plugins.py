@@ -27,7 +27,7 @@ sys.exit({IMPORTS} if "fairseq_capsule.tasks" in sys.modules else {LACKS})
 def plugin(name: str, named: Any, beside: Path = OWN) -> Path:
     """The plugin in the folder `named`, or the one beside the scripts if that is empty.
 
-    It is a LabError if the folder is missing, cannot be imported, or does not import fairseq_capsule.tasks. Messages
+    It is a LabError if the folder is missing, cannot be imported, or does not import fairseq_capsule. Messages
     begin with the `name` of the option or setting.
     """
     if named in (None, "", DEFAULT):
@@ -43,8 +43,8 @@ def plugin(name: str, named: Any, beside: Path = OWN) -> Path:
     words = [sys.executable, "-P", "-c", _IMPORT, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     if done.returncode == LACKS:
-        remedy = "add 'import fairseq_capsule.tasks' to it"
-        raise LabError(f"{name} {folder}: it does not import fairseq_capsule.tasks; {remedy}")
+        remedy = "add 'import fairseq_capsule' to it"
+        raise LabError(f"{name} {folder}: it does not import fairseq_capsule; {remedy}")
     if done.returncode != IMPORTS:
         reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it ends Python")
         raise LabError(f"{name} {folder}: it cannot be imported ({shown(reason, 300)}); correct the plugin")

@@ -17,7 +17,7 @@ TESTS += ["tests/huggingface/test_training.py", "tests/huggingface/test_tokeniza
 @pytest.mark.slow
 def test_the_tests_of_the_library_pass():
     options = ["--noconftest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
-    options += ["-o", "pythonpath="]  # transformers would import benchmarks/kernels.py, which needs fairseq
+    options += ["-o", "pythonpath="]  # benchmarks need fairseq
     code = f"import sys, pytest; sys.modules['fairseq'] = None; sys.exit(pytest.main({[*options, *TESTS]}))"
     finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout

@@ -241,7 +241,7 @@ def test_a_configuration_or_an_override_names_another_plugin(arguments, my_plugi
     "text, message",
     [
         (None, "no package there; name the folder that contains __init__.py"),
-        ("", "it does not import fairseq_capsule.tasks; add 'import fairseq_capsule.tasks' to it"),
+        ("", "it does not import fairseq_capsule; add 'import fairseq_capsule' to it"),
         ("import fairseq_capsule.tasks; 1 / 0", "it cannot be imported (ZeroDivisionError: division by zero)"),
         ("raise SystemExit(0)", "it cannot be imported (it ends Python)"),
     ],
