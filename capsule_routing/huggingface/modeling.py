@@ -306,20 +306,19 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         Raises:
             UserError: the new model does not have a parameter of the baseline, or the preset is unknown.
         """
-        if not isinstance(baseline, CapsuleForConditionalGeneration):
-            baseline = cls.from_pretrained(baseline)
+        trained = baseline if isinstance(baseline, CapsuleForConditionalGeneration) else cls.from_pretrained(baseline)
         if preset is not None:
             CapsuleConfig.preset(preset)
             added = {name: value for name, value in PRESETS[preset].items() if name not in {**BIG, **TINY}}
             options = {**added, **options}
-        model = cls(CapsuleConfig(**{**baseline.config.to_dict(), **options}))
-        new, unknown = model.load_state_dict(baseline.state_dict(), strict=False)
+        model = cls(CapsuleConfig(**{**trained.config.to_dict(), **options}))
+        new, unknown = model.load_state_dict(trained.state_dict(), strict=False)
         if unknown:
             raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")
         places = sorted({".".join(name.split(".")[:2]) for name in new})
         logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
-        model.generation_config = baseline.generation_config
-        return model.to(baseline.device, baseline.dtype)  # type: ignore[arg-type]
+        model.generation_config = trained.generation_config
+        return model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise a module after those in it, and keep what was loaded from a file."""
