@@ -77,8 +77,8 @@ def main():
             shape = length, args.batch, args.embed_dim, args.device
             plain = MultiheadAttention(args.embed_dim, args.heads, self_attention=True)
             routed, causal = (SplitAttention(args.embed_dim, args.heads) for _ in range(2))
-            routed.attach("routing", "logits", AttentionRouting(args.heads))
-            causal.attach("routing", "logits", AttentionRouting(args.heads, vertical=False, causal=True))
+            routed.attach("attention_routing", "logits", AttentionRouting(args.heads))
+            causal.attach("attention_routing", "logits", AttentionRouting(args.heads, vertical=False, causal=True))
             future = torch.full((length, length), float("-inf"), device=args.device).triu(1)
             runs = {
                 "routed": Step(routed, *shape, need_weights=False),

@@ -43,17 +43,11 @@ class ExtraFFN(Mechanism):
     starts_as_baseline = True
 
     def decoder(self, config, sizes):
-        return ExtraLayers(sizes.target)
+        # The last layer starts at 0, as in GDR, so that a fresh model translates as its baseline.
+        return feed_forward(sizes.target, 8 * sizes.target, sizes.target, zero=True)
 
-
-class ExtraLayers(nn.Sequential):
-    """The last layer starts at 0, as in GDR, so that a fresh model translates as its baseline."""
-
-    def __init__(self, size):
-        super().__init__(*feed_forward(size, 8 * size, size, zero=True))
-
-    def forward(self, target, source, incremental_state=None):
-        return target._replace(states=target.states + super().forward(target.states))
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(states=target.states + part(target.states))
 
 
 @dataclass
@@ -77,10 +71,10 @@ class StateHeads(nn.Module):
             for _ in range(2)
         )
 
-    def forward(self, target, source, incremental_state=None):
-        bags = [head(target.states) for head in self.state_bow.values()]
+    def forward(self, states):
+        bags = [head(states) for head in self.state_bow.values()]
         weights = [weight.view_as(weight) for weight in self.state_bca.parameters()]  # the loss applies them itself
-        return target._replace(outputs={**target.outputs, StateLosses.name: (target.states, bags, weights)})
+        return states, bags, weights
 
 
 class StateLosses(Mechanism):
@@ -96,6 +90,9 @@ class StateLosses(Mechanism):
 
     def decoder(self, config, sizes):
         return StateHeads(sizes.target)
+
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(outputs={**target.outputs, self.name: part(target.states)})
 
     def losses(self, model, net_output, sample, options):
         state, bags, weights = net_output[1][self.name]

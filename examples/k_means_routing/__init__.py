@@ -16,11 +16,10 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from capsule_routing import RoutingResult, in_float32
-from capsule_routing.modules import PastFutureRouting, SourceParts
+from capsule_routing.modules import HolisticContext, PastFutureRouting, SourceParts
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, coupling_entropy, mean_where, named, views_in_file
 from fairseq_capsule.mechanisms import Loss, Mechanism
-from fairseq_capsule.mechanisms.past_future import PastFuture
 from fairseq_capsule.options import iterations
 
 CLUSTERS, SHARPNESS = ("PAST", "FUTURE"), 4.0
@@ -89,7 +88,14 @@ class KMeans(Mechanism):
     def decoder(self, config, sizes):
         routing = KMeansRouting(sizes.source, sizes.target, sizes.target // 2, config.k_means_iterations)
         own = {"content_dim": sizes.target // 2, "state_dim": sizes.target, "ffn_dim": 2 * sizes.target}
-        return PastFuture(routing, capsules_per_content=1, name=self.name, **own)
+        return HolisticContext(routing, capsules_per_content=1, **own)
+
+    def prepare(self, part, source):
+        return part.routing.prepare(source.states, source.padding_mask)
+
+    def run_decoder(self, part, target, source, prepared):
+        states, routed = part.context(target.states, prepared, source.padding_mask)
+        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
 
     def losses(self, model, net_output, sample, options):
         """`Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""

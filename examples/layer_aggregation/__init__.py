@@ -30,8 +30,6 @@ class LayerAggregation(nn.Module):
         iterations: routing iterations.
     """
 
-    LAYERS = ("votes",)  # it reads the outputs of layers; pruning keeps the entries of the kept layers
-
     def __init__(self, size, layers, capsules, iterations):
         super().__init__()
         self.capsules, self.iterations = capsules, iterations
@@ -40,21 +38,11 @@ class LayerAggregation(nn.Module):
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
-    def aggregate(self, states, layers):
+    def forward(self, states, layers):
         """Add the capsules of layers `[B, L, C]` to the states `[B, L, C]`."""
         votes = torch.stack([vote(layer) for vote, layer in zip(self.votes, layers)], 2)
         routed = dynamic_routing(votes.unflatten(-1, (self.capsules, -1)), self.iterations)
         return states + self.output(routed.capsules.flatten(2))
-
-
-class OfEncoder(LayerAggregation):
-    def forward(self, source):
-        return source._replace(states=self.aggregate(source.states, source.layers))
-
-
-class OfDecoder(LayerAggregation):
-    def forward(self, target, source, incremental_state=None):
-        return target._replace(states=self.aggregate(target.states, target.layers))
 
 
 @dataclass
@@ -71,6 +59,7 @@ class AllLayers(Mechanism):
     preset = "layer_aggregation"
     on = {"layer_aggregation": True}
     iterations = "layer_aggregation_iterations"
+    reads_layers = {"encoder": ("votes",), "decoder": ("votes",)}  # pruning keeps the votes of the kept layers
     starts_as_baseline = True
 
     def check(self, config):
@@ -81,10 +70,16 @@ class AllLayers(Mechanism):
             raise UserError("--decoder-output-dim must be --decoder-embed-dim, because layers have this size")
 
     def encoder(self, config, sizes):
-        return OfEncoder(sizes.source, sizes.source_layers, *_routing(config))
+        return LayerAggregation(sizes.source, sizes.source_layers, *_routing(config))
+
+    def run_encoder(self, part, source):
+        return source._replace(states=part(source.states, source.layers))
 
     def decoder(self, config, sizes):
-        return OfDecoder(sizes.target, sizes.target_layers, *_routing(config))
+        return LayerAggregation(sizes.target, sizes.target_layers, *_routing(config))
+
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(states=part(target.states, target.layers))
 
 
 def _routing(config):

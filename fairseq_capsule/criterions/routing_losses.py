@@ -15,7 +15,7 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
-from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names, mechanisms
+from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, loss_names, mechanisms
 from fairseq_capsule.options import option, setting
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
@@ -50,12 +50,12 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
-        freeze_heads(model, self._checked_weights(model))
+        freeze_loss_heads(model, self._checked_weights(model))
 
     def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
         """Return the weights of all losses of a model's mechanisms. Refuse one without the head of its loss."""
         active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
-        computed = {name for _, name, _ in heads(model)}
+        computed = {name for _, name, _ in loss_heads(model)}
         weights: Dict[str, float] = {}
         for mechanism in active or MECHANISMS:
             options = self._options(mechanism)
@@ -118,9 +118,9 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         return replace(mechanism.loss_options(), **{f"{name}_weight": value for name, value in own.items()})
 
 
-def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
+def freeze_loss_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
     """Freeze the heads of losses that have no weight, because they would have no gradient."""
-    for _, name, head in heads(model):
+    for _, name, head in loss_heads(model):
         if head is not None:
             head.requires_grad_(bool(weights.get(name)))
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from capsule_routing.modules import CapsulePooling, ContextGate
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
-from fairseq_capsule.mechanisms import Source
 from fairseq_capsule.models.outputs import encode
 
 
@@ -28,8 +27,8 @@ class GlobalRepresentationInspection(Inspection):
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
-        read, gate = _inputs(model, sentence.source, sentence.previous)
-        arrays = _poolings(part.poolings, read.layers, sentence.source_words)
+        layers, _, gate = _inputs(model, sentence.source, sentence.previous)
+        arrays = _poolings(part.poolings, layers, sentence.source_words)
         if gate is not None:
             steps = sentence.target_words
             arrays["global_gate"] = named(gate[0], target=steps, dimension=numbers(gate.size(2)))
@@ -41,11 +40,10 @@ class GlobalRepresentationInspection(Inspection):
 
         The entropy of a capsule is over the words.
         """
-        read, gate = _inputs(model, source, previous)
-        mask = read.padding_mask
+        states, mask, gate = _inputs(model, source, previous)
         poolings = model.encoder.global_representation.poolings
         layers = []
-        for pooling, state in zip(poolings, read.layers[-len(poolings) :]):
+        for pooling, state in zip(poolings, states[-len(poolings) :]):
             if isinstance(pooling, CapsulePooling):
                 routed = pooling.capsules(state, mask)
                 norm, dead = capsule_norms(routed.capsules)
@@ -57,8 +55,10 @@ class GlobalRepresentationInspection(Inspection):
         return statistics
 
 
-def _inputs(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tuple[Source, Optional[Tensor]]:
-    """Return what the poolings read, and the gate `[B, T, C]`; None for a model without a gate.
+def _inputs(
+    model: BaseFairseqModel, source: Tensor, previous: Tensor
+) -> Tuple[Sequence[Tensor], Tensor, Optional[Tensor]]:
+    """Return what the poolings read, the layers `[B, I, C]` and the mask `[B, I]`, and the gate `[B, T, C]`, or None.
 
     Other mechanisms may have changed what both read, so it is recorded while the model runs.
     """
@@ -72,10 +72,7 @@ def _inputs(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tuple[
     finally:
         for hook in hooks:
             hook.remove()
-    if not isinstance(gate, ContextGate):
-        return read[pooling][0], None
-    target, given = read[gate][:2]
-    return read[pooling][0], gate.gate(target.states, given.vectors["global_representation"])
+    return (*read[pooling], gate.gate(*read[gate]) if isinstance(gate, ContextGate) else None)
 
 
 def _poolings(poolings: Sequence[nn.Module], states: Sequence[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:

@@ -3,16 +3,14 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from capsule_routing.errors import UserError
-from capsule_routing.functions import RoutingResult
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
 from fairseq_capsule.options import iterations, setting
 
@@ -65,8 +63,8 @@ class Aggregation(Mechanism):
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
         if config.aggregation == "simple":
-            return _SimpleAggregation()
-        aggregation = _CapsuleAggregation(
+            return SimpleAggregation()
+        aggregation = CapsuleAggregation(
             sizes.source,
             config.aggregation_capsules,
             config.aggregation_iterations,
@@ -79,26 +77,13 @@ class Aggregation(Mechanism):
         )
         own = config.aggregation_weights == "own"
         aggregation.register_load_state_dict_pre_hook(functools.partial(_refuse_other_votes, own))
-        allow_other_iterations(aggregation, "--aggregation-iterations", "--aggregation-scoring votes")
+        aggregation.register_load_state_dict_pre_hook(_fit_scores)
         return aggregation
 
-
-class _ReplacesStates(nn.Module):
-    """Replaces the states of the words by those of the capsules, which have no padding."""
-
-    route: Callable[..., RoutingResult]
-
-    def forward(self, source: Source) -> Source:
-        capsules = self.route(source.states, source.padding_mask).capsules
+    def run_encoder(self, part: Any, source: Source) -> Source:
+        """Replace the states of the words by the capsules, which have no padding."""
+        capsules = part(source.states, source.padding_mask).capsules
         return source._replace(states=capsules, padding_mask=capsules.new_zeros(capsules.shape[:2], dtype=torch.bool))
-
-
-class _CapsuleAggregation(_ReplacesStates, CapsuleAggregation):  # type: ignore[misc]
-    route = CapsuleAggregation.forward
-
-
-class _SimpleAggregation(_ReplacesStates, SimpleAggregation):  # type: ignore[misc]
-    route = SimpleAggregation.forward
 
 
 def _refuse_other_votes(own: bool, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
@@ -117,6 +102,18 @@ def _refuse_other_votes(own: bool, module: Any, state_dict: Dict[str, Any], pref
         problem = f"separate vote weights for {trained} iterations, not {needed}"
         remedy = f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
     raise UserError(f"the checkpoint has {problem}; use {remedy}")
+
+
+def _fit_scores(module: Any, state_dict: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any) -> None:
+    """Leave out the agreements of a checkpoint that one iteration does not read; refuse to lack them. For a hook."""
+    agreements = [name for name in state_dict if name.startswith(f"{prefix}score.")]
+    if module.iterations == 1:
+        for name in agreements:
+            del state_dict[name]
+    elif strict and module.score is not None and not agreements and f"{prefix}vote_weight" in state_dict:
+        problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
+        remedy = "use --aggregation-iterations 1 or --aggregation-scoring votes"
+        raise UserError(f"--aggregation-iterations: {problem}; {remedy}")
 
 
 AGGREGATION = Aggregation()

@@ -59,5 +59,8 @@ class RoutedAttention(Mechanism):
             routing = None
         return {} if routing is None else {"logits": routing}
 
+    def attached_as(self, part: nn.Module) -> str:
+        return "routing"
+
 
 ATTENTION_ROUTING = RoutedAttention()

@@ -1,7 +1,7 @@
 """The interface and the registry of mechanisms. A mechanism is one way to route in a model.
 
-Its hooks return modules, which have all state, and the model attaches and runs them. The models, presets, commands,
-tables and tests read the registry and do not name any mechanism.
+Its hooks return modules, the parts, which have all state, and say how a model runs them. The models, commands and tests
+read the registry.
 """
 
 from dataclasses import fields
@@ -40,7 +40,7 @@ class Source(NamedTuple):
         states: `[B, I, C]`.
         padding_mask: `[B, I]`, True marks padding.
         layers: the output of each layer, `[B, I, C]`, the lowest layer first; the last one is after the final norm.
-            Only a part with the attribute `LAYERS` gets them.
+            Only for a mechanism whose `reads_layers` names the side.
         vectors: `[B, …]`, by the name of the mechanism that added it. Beam search reorders them.
     """
 
@@ -51,17 +51,19 @@ class Source(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a decoder gives. With an incremental state, `T` is 1.
+    """What a decoder gives.
 
     Attributes:
         states: the decoder's output before the output projection, `[B, T, C]`.
         layers: the output of each layer, `[B, T, C]`, as in `Source`.
         outputs: entries for `net_output[1]`, by the name of the mechanism that added it.
+        incremental_state: of fairseq, while decoding, when `T` is 1; otherwise None.
     """
 
     states: Tensor
     layers: Tuple[Tensor, ...] = ()
     outputs: Mapping[str, Any] = {}
+    incremental_state: Optional[IncrementalState] = None
 
 
 class Loss(NamedTuple):
@@ -81,10 +83,9 @@ class Loss(NamedTuple):
 class Mechanism:
     """One way to route.
 
-    A subclass sets the attributes and overrides the hooks that it needs. By default a hook does nothing. A part is
-    attached under the mechanism's name, or under its own attribute `ATTACHED_AS`. A part that reads the outputs of
-    layers has an attribute `LAYERS`, the names of its module or parameter lists with one entry for each layer, perhaps
-    none. Pruning keeps the entries of the kept layers.
+    A subclass sets the attributes and overrides the hooks that it needs. By default a hook does nothing. `encoder`,
+    `decoder` and `attention` return modules that need to know nothing of fairseq. `run_encoder` and `run_decoder` call
+    those after the encoder and the decoder.
 
     Attributes:
         name: identifies the mechanism; a key of a decoder's `net_output[1]` and of an encoder's output.
@@ -95,6 +96,9 @@ class Mechanism:
         preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None. There is
             also `mine_lstm` if `decoder` is the only hook for parts that it overrides.
         iterations: the name of the option that sets the number of routing iterations, or None. See `iterates`.
+        reads_layers: for each side ("encoder", "decoder") whose part reads the outputs of all layers, the names of the
+            part's lists of modules or parameters that have one entry for each layer, perhaps none. Pruning keeps the
+            entries of the kept layers.
         starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
             can start from a baseline without a loss of quality.
         loss_options: a dataclass with a default `NAME_weight` for each loss; or None. Those of the package's mechanisms
@@ -107,6 +111,7 @@ class Mechanism:
     on: Mapping[str, Any]
     preset: Optional[str] = None
     iterations: Optional[str] = None
+    reads_layers: Mapping[str, Tuple[str, ...]] = {}
     starts_as_baseline: bool = False
     loss_options: Optional[Type[FairseqDataclass]] = None
 
@@ -135,19 +140,40 @@ class Mechanism:
         return {}
 
     def encoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
-        """Return a part with `forward(source: Source) -> Source`, which runs after the encoder.
+        """Return the part that runs after the encoder."""
+        return None
+
+    def run_encoder(self, part: Any, source: Source) -> Source:
+        """Run the encoder part on what the encoder gives.
 
         In a Transformer it must keep one state for each source word, in their order; otherwise a UserError is raised.
         """
-        return None
+        raise NotImplementedError(f"mechanism {self.name}: run_encoder must call the part after the encoder")
 
     def decoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
-        """Return a part with `forward(target: Target, source: Source, incremental_state) -> Target`.
+        """Return the part that runs after the decoder's layers, before the output projection."""
+        return None
 
-        It runs after the decoder's layers, before the output projection. While decoding, `T` is 1. A part that keeps
-        something between steps caches it in the incremental state, and reorders it (see `PastFuture`).
+    def prepare(self, part: Any, source: Source) -> Any:
+        """Compute what the decoder part needs of the source alone: a tensor or a (named) tuple of tensors, or None.
+
+        Each tensor is `[B, …]`. While decoding this is called once for each sentence, and the model keeps the result.
         """
         return None
+
+    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
+        """Run the decoder part on what the decoder gives. `prepared` is the result of `prepare`.
+
+        While decoding, `T` is 1. With `prepare`, the hypotheses of a sentence may then take the place of the steps,
+        because they share its source: each step must be computed by itself, and tensors among the outputs be
+        `[B, T, …]`. What a part keeps of earlier steps, it keeps in `target.incremental_state`, and reorders it as
+        fairseq's modules do.
+        """
+        raise NotImplementedError(f"mechanism {self.name}: run_decoder must call the part after the decoder")
+
+    def attached_as(self, part: nn.Module) -> str:
+        """Return the name of the attribute that holds a part; a side or an attention has one of a name."""
+        return self.name
 
     def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
         """Compute the losses of a batch, by name; those with a weight of 0 may be left out.
@@ -175,9 +201,10 @@ def known_to(mechanism: Mechanism, config: Any) -> bool:
 
 
 def fits_lstm(mechanism: Mechanism) -> bool:
-    """Return whether fairseq's LSTM can contain a mechanism: it has only a part after the decoder."""
+    """Return whether fairseq's LSTM can contain a mechanism: only a part after the decoder that reads no layers."""
     own, none = type(mechanism), Mechanism
-    return own.decoder is not none.decoder and own.encoder is none.encoder and own.attention is none.attention
+    only_decoder = own.decoder is not none.decoder and own.encoder is none.encoder and own.attention is none.attention
+    return only_decoder and not mechanism.reads_layers
 
 
 def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
@@ -204,6 +231,11 @@ def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Me
 def mechanisms() -> Tuple[Mechanism, ...]:
     """Return all registered mechanisms, in the order of computation."""
     return tuple(_REGISTRY)
+
+
+def registered(name: str) -> Mechanism:
+    """Return the mechanism of a name."""
+    return {mechanism.name: mechanism for mechanism in _REGISTRY}[name]
 
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
@@ -245,7 +277,7 @@ def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
     `owner.mechanism_parts` maps the attribute to the mechanism. If the owner has the attribute already, a UserError
     names it by `where`.
     """
-    name: str = getattr(part, "ATTACHED_AS", mechanism)
+    name = registered(mechanism).attached_as(part)
     if hasattr(owner, name):
         raise UserError(f"{mechanism}: {where} already has a part {name}; turn one of them off")
     owner.add_module(name, part)
@@ -261,7 +293,7 @@ def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Modul
                 yield getattr(module, name)
 
 
-def heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:
+def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:
     """Yield the losses of a model's mechanisms, each with its mechanism, its name and its head.
 
     The head is None for a loss without parameters. A loss whose head was not built is left out.
@@ -273,20 +305,3 @@ def heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn
             built = [getattr(part, name) for part in parts if hasattr(part, name)]
             if None not in built:  # None: the part can have this head, but was built without it
                 yield mechanism, name, next((head for head in built if isinstance(head, nn.Module)), None)
-
-
-class KnowsBeams:
-    """A mixin for decoders and their parts that stores the beam size announced by a generator."""
-
-    beam_size = 1
-
-    def beams_of(self, states: Tensor) -> int:
-        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence.
-
-        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
-        earlier generator.
-        """
-        if self.beam_size == 1 or states.size(0) % self.beam_size:
-            return 1
-        beams = states.unflatten(0, (-1, self.beam_size))
-        return self.beam_size if bool((beams == beams[:, :1]).all()) else 1

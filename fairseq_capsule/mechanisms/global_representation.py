@@ -9,7 +9,7 @@ from torch import nn
 from capsule_routing.errors import UserError
 from capsule_routing.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
 from capsule_routing.modules.global_representation import POOLINGS
-from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
@@ -51,6 +51,7 @@ class GlobalVector(Mechanism):
     options = GlobalRepresentationConfig
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
+    reads_layers = {"encoder": ("poolings",)}
     starts_as_baseline = True
 
     def check(self, config: Any) -> None:
@@ -77,37 +78,20 @@ class GlobalVector(Mechanism):
         return str(config.global_representation) == "capsule"
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
-        return _SentenceVector(**from_options.global_representation(config, sizes.source, sizes.source_layers))
+        return GlobalRepresentation(**from_options.global_representation(config, sizes.source, sizes.source_layers))
+
+    def run_encoder(self, part: Any, source: Source) -> Source:
+        vector = part(source.layers, source.padding_mask)
+        return source._replace(vectors={**source.vectors, self.name: vector})
 
     def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
-        return _GatedVector(sizes.target) if config.global_gate == "context" else _AddedVector()
+        return ContextGate(sizes.target) if config.global_gate == "context" else PlainSum()
 
+    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
+        return target._replace(states=part(target.states, source.vectors[self.name]))
 
-class _SentenceVector(GlobalRepresentation):
-    """Adds the vector to what the encoder gives."""
-
-    LAYERS = ("poolings",)
-
-    def forward(self, source: Source) -> Source:  # type: ignore[override]
-        vector = super().forward(source.layers, source.padding_mask)
-        return source._replace(vectors={**source.vectors, GLOBAL_REPRESENTATION.name: vector})
-
-
-class _ReadsVector(nn.Module):
-    """Each target word reads the vector, as the other base class does it."""
-
-    ATTACHED_AS = "context_gate"
-
-    def forward(self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None) -> Target:
-        return target._replace(states=super().forward(target.states, source.vectors[GLOBAL_REPRESENTATION.name]))
-
-
-class _GatedVector(_ReadsVector, ContextGate):  # type: ignore[misc]
-    """The vector is read through a gate."""
-
-
-class _AddedVector(_ReadsVector, PlainSum):  # type: ignore[misc]
-    """The vector is added."""
+    def attached_as(self, part: nn.Module) -> str:
+        return self.name if isinstance(part, GlobalRepresentation) else "context_gate"
 
 
 GLOBAL_REPRESENTATION = GlobalVector()

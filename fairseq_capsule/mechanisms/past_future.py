@@ -1,19 +1,17 @@
 """PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.incremental_decoding_utils import with_incremental_state
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.losses import guided_losses
 from capsule_routing.modules import HolisticContext, SourceParts, from_options
-from fairseq_capsule.mechanisms.agreements import allow_other_iterations
-from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
+from fairseq_capsule.mechanisms.base import Loss, Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
@@ -82,11 +80,24 @@ class PastAndFuture(Mechanism):
     def iterates(self, config: Any) -> bool:
         return str(config.past_future) == "gdr"
 
-    def decoder(self, config: Any, sizes: Sizes) -> "PastFuture":
+    def decoder(self, config: Any, sizes: Sizes) -> HolisticContext:
         arguments = from_options.past_future(config, sizes.source, sizes.target)
         if config.past_future == "gdr":
-            allow_other_iterations(arguments["routing"], "--past-future-iterations", "another --past-future")
-        return PastFuture(**arguments, heads=config.guided_heads, reduction=config.guided_reduction)
+            arguments["routing"].register_load_state_dict_pre_hook(_fit_agreements)
+        return HolisticContext(**arguments, heads=config.guided_heads, reduction=config.guided_reduction)
+
+    def prepare(self, part: Any, source: Source) -> SourceParts:
+        prepared: SourceParts = part.routing.prepare(source.states, source.padding_mask)
+        if prepared.exponentials is None or torch.is_grad_enabled():
+            return prepared
+        return prepared._replace(keys=None)  # only their exponentials are read
+
+    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
+        """Add PAST and FUTURE to the decoder's states, and a `PastFutureOutput` to the outputs."""
+        states, routed = part.context(target.states, prepared, source.padding_mask)
+        if target.incremental_state is None:
+            routed = part.with_heads(routed)
+        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
 
     def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).
@@ -111,58 +122,16 @@ class PastAndFuture(Mechanism):
         return {name: Loss(*loss) for name, loss in losses.items()}
 
 
-@with_incremental_state
-class PastFuture(KnowsBeams, HolisticContext):
-    """`HolisticContext` for fairseq's decoders. Results that depend only on the source are cached while decoding."""
-
-    # Added by fairseq's decorator.
-    get_incremental_state: Callable[..., Any]
-    set_incremental_state: Callable[..., None]
-
-    def __init__(self, *args: Any, name: str = "past_future", **options: Any):
-        super().__init__(*args, **options)
-        self.name = name
-
-    def forward(self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None) -> Target:
-        """Add PAST and FUTURE to the decoder's states, and a `PastFutureOutput` to the outputs."""
-        parts = self._source_parts(source.states, source.padding_mask, incremental_state)
-        states, routed = self.context(target.states, parts, source.padding_mask)
-        if incremental_state is None:
-            routed = self.with_heads(routed)
-        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
-
-    def _source_parts(
-        self, states: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
-    ) -> SourceParts:
-        parts: SourceParts
-        kept = self.get_incremental_state(incremental_state, "source_parts")
-        if kept is not None:
-            parts, _ = kept
-            return parts
-        beams = 1 if incremental_state is None else self.beams_of(states)
-        parts = self.routing.prepare(states[::beams], None if padding_mask is None else padding_mask[::beams])
-        if incremental_state is not None:
-            if parts.exponentials is not None and not torch.is_grad_enabled():
-                parts = parts._replace(keys=None)  # only their exponentials are read
-            self.set_incremental_state(incremental_state, "source_parts", (parts, beams))
-        return parts
-
-    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Drop finished sentences. The beams of a sentence share one entry, so reordering within them moves nothing."""
-        kept = self.get_incremental_state(incremental_state, "source_parts")
-        if kept is None:
-            return
-        parts, beams = kept
-        if len(parts.values) * beams == len(new_order):
-            return
-        sentences = new_order // beams
-        if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
-            sentences = sentences[::beams]
-        else:
-            beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
-        # Indexing keeps the memory layout; index_select does not.
-        parts = SourceParts._make(None if part is None else part[sentences] for part in parts)
-        self.set_incremental_state(incremental_state, "source_parts", (parts, beams))
+def _fit_agreements(routing: Any, state: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any) -> None:
+    """Leave out the agreements of a checkpoint that one iteration does not read; refuse to lack them. For a hook."""
+    agreements = [prefix + name for name in routing.AGREEMENTS if prefix + name in state]
+    if routing.iterations == 1:
+        for name in agreements:
+            del state[name]
+    elif strict and not agreements and f"{prefix}vote_weight" in state:
+        problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
+        remedy = "use --past-future-iterations 1 or another --past-future"
+        raise UserError(f"--past-future-iterations: {problem}; {remedy}")
 
 
 def knows_bags(model: BaseFairseqModel) -> bool:

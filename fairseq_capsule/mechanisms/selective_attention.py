@@ -6,7 +6,7 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from capsule_routing.modules import from_options
+from capsule_routing.modules import QueryKeyNorm, from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
 from fairseq_capsule.options import setting
 
@@ -40,6 +40,9 @@ class Selection(Mechanism):
         selection = from_options.selective_attention(config, place.side)
         parts = {"factors": norm, "logits": selection}
         return {name: part for name, part in parts.items() if part is not None}
+
+    def attached_as(self, part: nn.Module) -> str:
+        return "query_key_norm" if isinstance(part, QueryKeyNorm) else self.name
 
 
 SELECTIVE_ATTENTION = Selection()

@@ -1,19 +1,17 @@
-"""Behaviour that all models of the package share, and how they attach and run the parts of mechanisms."""
+"""Behaviour that all models of the package share."""
 
 import itertools
 import logging
 from pathlib import Path
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Dict
 
 from fairseq.models import BaseFairseqModel
-from torch import nn
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part, heads, off
-from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.options import option, validated
+from fairseq_capsule.mechanisms.base import loss_heads
+from fairseq_capsule.options import validated
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ class CapsuleModel(BaseFairseqModel):
         self.decoder.losses_computed = True  # warn once: with --update-freq this is called again
         if not any(parameter.requires_grad for parameter in self.parameters()):  # only a probe of the model is trained
             return
-        for mechanism, losses in itertools.groupby(heads(self), lambda head: head[0]):
+        for mechanism, losses in itertools.groupby(loss_heads(self), lambda head: head[0]):
             missing = ", ".join(name for _, name, _ in losses)
             logger.warning(
                 f"{mechanism.name}: the criterion does not compute the losses {missing}, so they are off; "
@@ -72,9 +70,7 @@ class CapsuleModel(BaseFairseqModel):
 
     def set_beam_size(self, beam_size: int) -> None:
         """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""
-        for part in self.decoder.modules():
-            if isinstance(part, KnowsBeams):
-                part.beam_size = beam_size
+        self.decoder.beam_size = beam_size
 
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Prepare for generation as fairseq does, which checks the beam size only when it searches."""
@@ -102,45 +98,3 @@ def refuse_left_padded_targets(task: Any) -> None:
     """Raise a UserError if a task pads targets on the left, because an LSTM decoder would read the padding first."""
     if getattr(task.cfg, "left_pad_target", False):
         raise UserError("--left-pad-target does not work with an LSTM decoder; leave the option out")
-
-
-def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
-    """Attach the part of a mechanism to an encoder or decoder, after the parts that it already has.
-
-    Raises a UserError if the side has something of this name, or drops layers whose outputs the part reads.
-    """
-    if part is None:
-        return
-    if layerdrop and hasattr(part, "LAYERS"):
-        problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
-        items = off(mechanism).items()
-        without = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
-        raise UserError(f"{problem}; use {' '.join(without)}")
-    add_part(side, mechanism.name, part, f"the {type(side).__name__}")
-
-
-def run_parts(side: Any, first: Any, *others: Any) -> Any:
-    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order.
-
-    A part that returns something else raises a TypeError with the name of its mechanism.
-    """
-    layers, kind = first.layers, type(first)
-    for name, mechanism in side.mechanism_parts.items():
-        part = getattr(side, name)
-        first = part(first._replace(layers=layers if hasattr(part, "LAYERS") else ()), *others)
-        if not isinstance(first, kind):
-            returned = f"returned a {type(first).__name__}, not a {kind.__name__}"
-            raise TypeError(f"mechanism {mechanism}: {type(part).__name__} {returned}; use {kind.__name__}._replace")
-    return first
-
-
-def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:
-    """Return the names of the parameters that mechanisms added to fairseq's model, and of those that they removed."""
-    added, removed = set(), set()
-    for prefix, module in model.named_modules():
-        for name in getattr(module, "mechanism_parts", ()):
-            part = getattr(module, name)
-            added |= {f"{prefix}.{name}.{inner}" for inner, _ in part.named_parameters(remove_duplicate=False)}
-        if isinstance(module, SplitAttention) and module.combines_heads:
-            removed |= {f"{prefix}.out_proj.{name}" for name in ("weight", "bias")}
-    return added, removed

@@ -15,7 +15,8 @@ from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_bot
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AGGREGATIONS, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
-from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
+from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
+from fairseq_capsule.models.parts import attach, run_encoder_parts
 from fairseq_capsule.options import preset, setting
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
@@ -70,12 +71,12 @@ class CapsNMTEncoder(models.FairseqEncoder):
         layers = (LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(config.encoder_layers))
         self.layers = nn.ModuleList(layers)
         self.mechanism_parts: Dict[str, str] = {}
-        attach(self, AGGREGATION, aggregation)
+        attach(self, "encoder", AGGREGATION, aggregation)
         self.max_source_positions = config.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> Dict[str, List[Tensor]]:
         """Encode sources `[B, I]` to `encoder_out`, the capsules `[M, B, C]`, and a mask `[B, M]` that is False."""
-        source = run_parts(self, self._read(src_tokens))
+        source = run_encoder_parts(self, self._read(src_tokens))
         return {"encoder_out": [source.states.transpose(0, 1)], "encoder_padding_mask": [source.padding_mask]}
 
     def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
@@ -85,7 +86,7 @@ class CapsNMTEncoder(models.FairseqEncoder):
         aggregation.
         """
         source, padding = self._read(src_tokens), self.dictionary.pad()
-        capsules, coupling = self.aggregation.route(source.states, source.padding_mask, iterations)
+        capsules, coupling = self.aggregation(source.states, source.padding_mask, iterations)
         if coupling is not None:
             places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
             coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))

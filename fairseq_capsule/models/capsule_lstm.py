@@ -21,8 +21,9 @@ from fairseq_capsule.mechanisms.base import (
     option_names,
 )
 from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
-from fairseq_capsule.models.base import CapsuleModel, attach, refuse_left_padded_targets, run_parts
+from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.models.parts import RunsParts, attach
 from fairseq_capsule.options import preset, setting
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
@@ -96,26 +97,24 @@ class CapsuleLSTMEncoder(LSTMEncoder):
         return states, hidden, cell, padding_mask.t()
 
 
-class CapsuleLSTMDecoder(LSTMDecoder):
+class CapsuleLSTMDecoder(RunsParts, LSTMDecoder):
     """fairseq's LSTM decoder, with its arguments, and the parts of the mechanisms that a preset's config turns on."""
 
     def __init__(self, config: Any, **options: Any):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
-        self.mechanism_parts: Dict[str, str] = {}
+        self.mechanism_parts = {}
         sizes = Sizes(options["encoder_output_units"], options["out_embed_dim"], 0, 0)
         for mechanism in active_mechanisms(config):
-            part = mechanism.decoder(config, sizes)
-            if hasattr(part, "LAYERS"):
-                raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
-            attach(self, mechanism, part)
+            attach(self, "decoder", mechanism, mechanism.decoder(config, sizes))
 
     def extract_features(self, prev_output_tokens: Any, encoder_out: Any = None, incremental_state: Any = None) -> Any:
         """Return states `[B, T, C]` and a dict with the attention `attn` and the outputs of the mechanisms."""
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
-        target = run_parts(self, Target(features), Source(*encoder_states(encoder_out)), incremental_state)
+        source = Source(*encoder_states(encoder_out))
+        target = self.run_parts(Target(features, incremental_state=incremental_state), source)
         return target.states, {"attn": [attention], **target.outputs}
 
     @property

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target, base
-from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams
+from fairseq_capsule.mechanisms.base import IncrementalState, registered
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
-from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
+from fairseq_capsule.models.base import CapsuleModel
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.config import FlatTransformerConfig
 from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.models.parts import RunsParts, attach, run_encoder_parts
 
 _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
@@ -40,7 +41,7 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
     for mechanism in base.active_mechanisms(cfg):
         part = getattr(mechanism, name)(cfg.flat, sizes)
-        attach(side, mechanism, part, getattr(cfg, name).layerdrop)
+        attach(side, name, mechanism, part, getattr(cfg, name).layerdrop)
         for place, number in enumerate(cfg.kept_layers[name]):
             # By index, because iterating over the list drops layers with --decoder-layerdrop.
             layer = side.layers[place]
@@ -71,12 +72,12 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         """Encode as fairseq does. The output also has `[vector]` for each vector of a mechanism, under its name."""
         if not self.mechanism_parts:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
-        reads = any(hasattr(getattr(self, name), "LAYERS") for name in self.mechanism_parts)
+        reads = any("encoder" in registered(name).reads_layers for name in self.mechanism_parts.values())
         encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
         states, padding_mask = encoder_states(encoded)
         # The first of fairseq's states is the embeddings, the last one is before the final norm.
         layers = (*(state.transpose(0, 1) for state in encoded["encoder_states"][1:-1]), states) if reads else ()
-        source = run_parts(self, Source(states, padding_mask, layers))
+        source = run_encoder_parts(self, Source(states, padding_mask, layers))
         if source.states.shape[:2] != states.shape[:2]:
             changed = f"made {source.states.size(1)} encoder states of {states.size(1)} source words"
             names = " or ".join(self.mechanism_parts.values())
@@ -104,7 +105,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         return with_sentences(reordered, reordered_sentences)
 
 
-class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
+class CapsuleTransformerDecoder(RunsParts, TransformerDecoderBase):
     """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any):
@@ -123,7 +124,7 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         names = [mechanism.name for mechanism in base.mechanisms() if mechanism.name in encoder_out]
         source = Source(*encoder_states(encoder_out), vectors={name: encoder_out[name][0] for name in names})
         layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
-        target = run_parts(self, Target(features, layers), source, incremental_state)
+        target = self.run_parts(Target(features, layers, incremental_state=incremental_state), source)
         return target.states, {**extra, **target.outputs}
 
     def _attended_source(self, encoder_out: Any, incremental_state: Optional[IncrementalState]) -> Any:
@@ -182,8 +183,9 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
 def _pruned(state_dict: Dict[str, Tensor], name: str, side: Any, cfg: Any) -> Dict[str, Tensor]:
     """Return a checkpoint with only the kept layers of one side, renumbered; with another number of layers, itself."""
-    parts = ((part, getattr(getattr(side, part), "LAYERS", ())) for part in side.mechanism_parts)
-    lists = ["layers", *(f"{part}.{entries}" for part, names in parts for entries in names)]
+    lists = ["layers"]
+    for attribute, mechanism in side.mechanism_parts.items():
+        lists += [f"{attribute}.{entries}" for entries in registered(mechanism).reads_layers.get(name, ())]
     of_a_list = re.compile(rf"{name}\.({'|'.join(map(re.escape, lists))})\.(\d+)((?:\..*)?)")
     places = {key: match.groups() for key in state_dict if (match := of_a_list.fullmatch(key))}
     trained: Dict[str, Set[str]] = {"layers": set()}

@@ -20,13 +20,13 @@ from capsule_routing.errors import UserError
 from capsule_routing.losses import bag_overlap
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
-from fairseq_capsule.criterions import freeze_heads
+from fairseq_capsule.criterions import freeze_loss_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
-from fairseq_capsule.models.base import changed_parameters
+from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import setting
 
 Sample = Dict[str, Any]  # a batch
@@ -122,7 +122,7 @@ class CapsuleTranslationTask(TranslationTask):
         if hasattr(criterion, "attach"):
             criterion.attach(model)
         else:
-            freeze_heads(model, {})
+            freeze_loss_heads(model, {})
         return criterion
 
     def inference_step(self, generator: Any, models: Any, sample: Sample, *args: Any, **options: Any) -> Any:

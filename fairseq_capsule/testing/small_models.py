@@ -16,9 +16,9 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.mechanisms import base
-from fairseq_capsule.mechanisms.base import Mechanism, heads, loss_names, mechanisms
-from fairseq_capsule.models.base import changed_parameters
+from fairseq_capsule.mechanisms.base import Mechanism, loss_heads, loss_names, mechanisms
 from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.models.parts import changed_parameters
 
 Options = Mapping[str, Any]
 PRESET: Options = MappingProxyType({})  # only the options of the preset
@@ -87,7 +87,7 @@ def without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: O
 
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     """Return the criterion that computes the losses of a model's mechanisms, and its options that turn them on."""
-    losses = [name for _, name, _ in heads(model)]
+    losses = [name for _, name, _ in loss_heads(model)]
     if not losses:
         return "label_smoothed_cross_entropy", {}
     known = CRITERION_DATACLASS_REGISTRY[NAME].__dataclass_fields__

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from capsule_routing.errors import UserError
 from capsule_routing.losses import past_future
 from capsule_routing.modules.past_future import PastFutureOutput
-from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
+from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_loss_heads
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.mechanisms import PAST_FUTURE
 from tests.references import losses as literal
@@ -175,7 +175,7 @@ def test_heads_without_a_loss_are_frozen_and_not_computed():
     assert not any(head.requires_grad for head in part.bow.parameters())
     assert all(head.requires_grad for head in part.bca.parameters())
     assert set(model(**BATCH["net_input"])[1]["past_future"].heads) == {"bca"}
-    freeze_heads(model, {})
+    freeze_loss_heads(model, {})
     assert not model(**BATCH["net_input"])[1]["past_future"].heads
 
 

@@ -123,9 +123,7 @@ def test_the_global_representation_equals_that_of_the_batch(arch, options, left_
         return vectors
 
     monkeypatch.setattr(CapsulePooling, "together", staticmethod(recorded))
-    model.decoder.context_gate.register_forward_hook(
-        lambda gate, args, output: gates.append((args[0].states, *args[1].vectors.values(), output.states))
-    )
+    model.decoder.context_gate.register_forward_hook(lambda gate, args, output: gates.append((*args, output)))
     forward = Forward(model, left_pad)
     poolings = model.encoder.global_representation.poolings
     iterations = poolings[0].iterations

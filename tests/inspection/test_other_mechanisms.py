@@ -34,8 +34,8 @@ class Scales(nn.Module):
         super().__init__()
         self.rounds = rounds
 
-    def forward(self, read, *others):
-        return read._replace(states=read.states / 2**self.rounds)
+    def forward(self, states):
+        return states / 2**self.rounds
 
 
 class Scaled(Mechanism):
@@ -45,31 +45,27 @@ class Scaled(Mechanism):
     def encoder(self, config, sizes):
         return Scales(config.scaled_iterations)
 
+    def run_encoder(self, part, source):
+        return source._replace(states=part(source.states))
+
     def decoder(self, config, sizes):
         return Scales(config.scaled_iterations)
 
-
-class Bare(nn.Module):
-    def forward(self, target, source, incremental_state=None):
-        return target.states
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(states=part(target.states))
 
 
 class ReturnsStates(Scaled):
-    """Its decoder part returns states, not a `Target`."""
+    """It returns states, not a `Target`."""
 
-    def decoder(self, config, sizes):
-        return Bare()
+    def run_decoder(self, part, target, source, prepared):
+        return target.states
 
 
 class Halved(Scaled):
-    """Its encoder part removes every second state."""
+    """It removes every second encoder state."""
 
-    def encoder(self, config, sizes):
-        return HalfOfTheStates()
-
-
-class HalfOfTheStates(nn.Module):
-    def forward(self, source):
+    def run_encoder(self, part, source):
         return source._replace(states=source.states[:, ::2], padding_mask=source.padding_mask[:, ::2])
 
 
@@ -118,5 +114,5 @@ def test_a_part_that_changes_the_number_of_states_is_refused_by_name():
 def test_what_a_part_returns_is_checked_by_type():
     extending.add_mechanism(ReturnsStates())
     model = build("scaled_transformer_tiny")
-    with pytest.raises(TypeError, match="mechanism scaled: Bare returned a Tensor, not a Target; use Target._replace"):
+    with pytest.raises(TypeError, match="mechanism scaled returned a Tensor, not a Target; use Target._replace"):
         logits_of(model, make_batch([SENTENCE]))

@@ -61,13 +61,13 @@ def test_they_can_be_copied_and_pickled(arch, options):
 
 def test_two_parts_that_combine_the_heads_are_refused():
     attention = SplitAttention(8, 2)
-    attention.attach("one", "heads", torch.nn.Identity())
-    with pytest.raises(UserError, match="two and one both combine the heads of an attention; turn one of them off"):
-        attention.attach("two", "heads", torch.nn.Identity())
-    with pytest.raises(UserError, match="an attention already has a part one; turn one of them off"):
-        attention.attach("one", "logits", torch.nn.Identity())
+    attention.attach("head_routing", "heads", torch.nn.Identity())
+    with pytest.raises(UserError, match="selective_attention and head_routing both combine the heads of an attention"):
+        attention.attach("selective_attention", "heads", torch.nn.Identity())
+    with pytest.raises(UserError, match="an attention already has a part head_routing; turn one of them off"):
+        attention.attach("head_routing", "logits", torch.nn.Identity())
     with pytest.raises(ValueError, match="an attention has no part head; name factors, logits or heads"):
-        attention.attach("three", "head", torch.nn.Identity())
+        attention.attach("selective_attention", "head", torch.nn.Identity())
 
 
 def test_layerdrop_is_refused_by_name():

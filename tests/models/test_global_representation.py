@@ -8,7 +8,6 @@ from fairseq.models import build_model
 from fairseq.quantization_utils import quantize_model_scalar
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms import Source
 from tests.zoo import LENGTHS, build, logits_of, make_batch, make_criterion, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -39,8 +38,7 @@ def test_the_vector_is_computed_from_the_output_of_every_layer(normalize_before)
     encoded = model.encoder(*SOURCE, return_all_hiddens=True)
     assert len(encoded["encoder_states"]) == 3  # embeddings and two layers
     layers = [encoded["encoder_states"][1].transpose(0, 1), encoded["encoder_out"][0].transpose(0, 1)]
-    source = Source(layers[-1], encoded["encoder_padding_mask"][0], tuple(layers))
-    vector = model.encoder.global_representation(source).vectors["global_representation"]
+    vector = model.encoder.global_representation(layers, encoded["encoder_padding_mask"][0])
     torch.testing.assert_close(encoded["global_representation"][0], vector)
 
 
@@ -56,11 +54,10 @@ def test_the_vector_is_part_of_the_encoder_s_output():
 
 def test_the_vector_is_computed_once_for_each_sentence(monkeypatch):
     model, calls = build("gret_transformer_base"), []
-    vectors = {"global_representation": torch.zeros(4, 32)}
     monkeypatch.setattr(
         type(model.encoder.global_representation),
         "forward",
-        lambda self, source: calls.append(len(source.states)) or source._replace(vectors=vectors),
+        lambda self, layers, mask: calls.append(len(mask)) or torch.zeros(4, 32),
     )
     encoded, state = model.encoder(*SOURCE), {}
     tokens = torch.full((4, 1), 2)

@@ -120,15 +120,15 @@ def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
 
 def test_kept_votes_stay_contiguous_for_sums():
     """After finished sentences are dropped, the votes of a capsule are still contiguous in memory."""
-    part = build("gdr_transformer_base").decoder.past_future
-    part.beam_size = 3
-    states = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1).transpose(0, 1)
+    decoder = build("gdr_transformer_base").decoder
+    decoder.beam_size = 3
+    states = torch.randn(7, 4, 32).repeat_interleave(3, 1).transpose(0, 1)
     source, state = Source(states, torch.zeros(12, 7, dtype=torch.bool)), {}
     with torch.no_grad():
-        part(Target(torch.randn(12, 1, part.routing.state_dim)), source, state)
-        before = part.get_incremental_state(state, "source_parts")[0].values
-        part.reorder_incremental_state(state, torch.arange(3, 9))
-    after = part.get_incremental_state(state, "source_parts")[0].values
+        decoder.run_parts(Target(torch.randn(12, 1, 32), incremental_state=state), source)
+        before = decoder.get_incremental_state(state, "prepared").of_parts["past_future"].values
+        decoder.reorder_incremental_state(state, torch.arange(3, 9))
+    after = decoder.get_incremental_state(state, "prepared").of_parts["past_future"].values
     assert torch.equal(after, before[1:3]) and after.transpose(1, 2).is_contiguous()
 
 

@@ -50,8 +50,8 @@ class Constant(Projected):
 class Added(nn.Linear):
     """Adds to the states of a decoder; it ignores its bias."""
 
-    def forward(self, target, source, incremental_state=None):
-        return target._replace(states=target.states + target.states.tanh() @ self.weight)
+    def forward(self, states):
+        return states + states.tanh() @ self.weight
 
 
 @dataclass
@@ -62,6 +62,9 @@ class EffectConfig(FairseqDataclass):
 class Effect(Mechanism):
     name, summary, options = "effect", "an example", EffectConfig
     preset, on = "effect", {"effect": True}
+
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(states=part(target.states))
 
 
 def check(monkeypatch, place, kind):

@@ -32,8 +32,8 @@ class Added(nn.Linear):
         self.factor = iterations
         nn.init.constant_(self.weight, start)
 
-    def forward(self, target, source, incremental_state=None):
-        return target._replace(states=target.states + self.factor * super().forward(target.states.tanh()))
+    def forward(self, states):
+        return states + self.factor * super().forward(states.tanh())
 
 
 class Promise(Mechanism):
@@ -42,6 +42,9 @@ class Promise(Mechanism):
 
     def decoder(self, config, sizes):
         return Added(sizes.target, config.promise_iterations)
+
+    def run_decoder(self, part, target, source, prepared):
+        return target._replace(states=part(target.states))
 
 
 class NotZero(Promise):

@@ -1,0 +1,157 @@
+"""How encoders and decoders hold and run the parts of mechanisms, and keep what depends on the source alone."""
+
+from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
+
+from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
+
+from capsule_routing.errors import UserError
+from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Source, Target, add_part, off, registered
+from fairseq_capsule.models.attention import SplitAttention
+from fairseq_capsule.options import option
+
+
+def attach(side: Any, name: str, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
+    """Attach the part of a mechanism to a side, the "encoder" or "decoder", after the parts that it already has.
+
+    Raises a UserError if the side has something of this name, or drops layers whose outputs the part reads.
+    """
+    if part is None:
+        return
+    if layerdrop and name in mechanism.reads_layers:
+        problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
+        items = off(mechanism).items()
+        without = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
+        raise UserError(f"{problem}; use {' '.join(without)}")
+    add_part(side, mechanism.name, part, f"the {type(side).__name__}")
+
+
+def run_encoder_parts(encoder: Any, source: Source) -> Source:
+    """Run the parts of an encoder, in order. `source` has the outputs of layers, for the mechanisms that read them."""
+    layers = source.layers
+    for attribute, name in encoder.mechanism_parts.items():
+        mechanism = registered(name)
+        source = source._replace(layers=layers if "encoder" in mechanism.reads_layers else ())
+        source = _checked(name, mechanism.run_encoder(getattr(encoder, attribute), source), Source)
+    return source
+
+
+def _checked(mechanism: str, result: Any, kind: Any) -> Any:
+    """Raise a TypeError with the name of a mechanism that returned something else than a `Source` or a `Target`."""
+    if not isinstance(result, kind):
+        returned = f"returned a {type(result).__name__}, not a {kind.__name__}"
+        raise TypeError(f"mechanism {mechanism} {returned}; use {kind.__name__}._replace")
+    return result
+
+
+class Prepared(NamedTuple):
+    """What mechanisms prepared of a source.
+
+    Attributes:
+        of_parts: the result of `prepare` for each part, by its attribute.
+        rows: the number of rows of the batch.
+        beams: how many consecutive rows are one sentence.
+    """
+
+    of_parts: Dict[str, Any]
+    rows: int
+    beams: int
+
+
+class RunsParts(FairseqIncrementalDecoder):
+    """A mixin for fairseq's decoders: runs the parts of mechanisms, and prepares the source once for each sentence.
+
+    A generator announces `beam_size`: as many consecutive rows of a batch are one sentence.
+    """
+
+    beam_size = 1
+    mechanism_parts: Dict[str, str]  # the mechanism of each part, by the attribute that holds it
+
+    def beams_of(self, states: Tensor) -> int:
+        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence.
+
+        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
+        earlier generator.
+        """
+        if self.beam_size == 1 or states.size(0) % self.beam_size:
+            return 1
+        beams = states.unflatten(0, (-1, self.beam_size))
+        return self.beam_size if bool((beams == beams[:, :1]).all()) else 1
+
+    def run_parts(self, target: Target, source: Source) -> Target:
+        """Run the decoder parts, in order. `target` has the outputs of layers, for the mechanisms that read them."""
+        kept, layers = self._prepared(source, target.incremental_state), target.layers
+        sentences = _first_rows(source, kept.beams)
+        for attribute, name in self.mechanism_parts.items():
+            mechanism, part, prepared = registered(name), getattr(self, attribute), kept.of_parts[attribute]
+            target = target._replace(layers=layers if "decoder" in mechanism.reads_layers else ())
+            if kept.beams == 1 or prepared is None:
+                target = _checked(name, mechanism.run_decoder(part, target, source, prepared), Target)
+            else:
+                given = _beams_as_steps(target, kept.beams)
+                result = _checked(name, mechanism.run_decoder(part, given, sentences, prepared), Target)
+                outputs = tree_map_only(Tensor, _steps_as_beams, result.outputs)
+                states = _steps_as_beams(result.states)
+                target = target._replace(states=states, outputs={**target.outputs, **outputs})
+        return target
+
+    def _prepared(self, source: Source, incremental_state: Optional[IncrementalState]) -> Prepared:
+        kept: Optional[Prepared] = self.get_incremental_state(incremental_state, "prepared")
+        if kept is None:
+            beams = 1 if incremental_state is None else self.beams_of(source.states)
+            sentences = _first_rows(source, beams)
+            of_parts = {
+                attribute: registered(name).prepare(getattr(self, attribute), sentences)
+                for attribute, name in self.mechanism_parts.items()
+            }
+            kept = Prepared(of_parts, len(source.states), beams)
+            if incremental_state is not None:
+                self.set_incremental_state(incremental_state, "prepared", kept)
+        return kept
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
+        """Drop finished sentences. The beams of a sentence share one entry, so reordering within them moves nothing."""
+        super().reorder_incremental_state(incremental_state, new_order)
+        kept: Optional[Prepared] = self.get_incremental_state(incremental_state, "prepared")
+        if kept is None or kept.rows == len(new_order):
+            return
+        sentences, beams = new_order // kept.beams, kept.beams
+        if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
+            sentences = sentences[::beams]
+        else:
+            beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
+        # Indexing keeps the memory layout; index_select does not.
+        of_parts = tree_map_only(Tensor, lambda tensor: tensor[sentences], kept.of_parts)
+        self.set_incremental_state(incremental_state, "prepared", Prepared(of_parts, len(new_order), beams))
+
+
+def _first_rows(source: Source, beams: int) -> Source:
+    """Return one row for each sentence of a batch in which `beams` consecutive rows are equal."""
+    if beams == 1:
+        return source
+    vectors = {name: vector[::beams] for name, vector in source.vectors.items()}
+    return Source(source.states[::beams], source.padding_mask[::beams], vectors=vectors)
+
+
+def _beams_as_steps(target: Target, beams: int) -> Target:
+    """Convert the states of one step from `[B, 1, C]` to `[B / beams, beams, C]`; leave out the outputs of others."""
+    states, *layers = (states.view(-1, beams, states.size(-1)) for states in (target.states, *target.layers))
+    return target._replace(states=states, layers=tuple(layers), outputs={})
+
+
+def _steps_as_beams(tensor: Tensor) -> Tensor:
+    """Convert `[B / beams, beams, …]` to `[B, 1, …]`."""
+    return tensor.flatten(0, 1).unsqueeze(1)
+
+
+def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:
+    """Return the names of the parameters that mechanisms added to fairseq's model, and of those that they removed."""
+    added, removed = set(), set()
+    for prefix, module in model.named_modules():
+        for name in getattr(module, "mechanism_parts", ()):
+            part = getattr(module, name)
+            added |= {f"{prefix}.{name}.{inner}" for inner, _ in part.named_parameters(remove_duplicate=False)}
+        if isinstance(module, SplitAttention) and module.combines_heads:
+            removed |= {f"{prefix}.out_proj.{name}" for name in ("weight", "bias")}
+    return added, removed
