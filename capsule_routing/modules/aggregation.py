@@ -43,8 +43,6 @@ class CapsuleAggregation(nn.Module):
         score: `g`, `d → d → d`; only for separable scoring.
     """
 
-    AGREEMENTS = ("score",)  # exists with separable scoring and more than one iteration
-
     def __init__(
         self,
         embed_dim: int,

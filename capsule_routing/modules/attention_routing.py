@@ -29,8 +29,6 @@ class AttentionRouting(nn.Module):
             each head accepts the same share.
     """
 
-    ATTACHED_AS = "routing"
-
     def __init__(
         self,
         num_heads: int,

@@ -88,8 +88,6 @@ class GuidedDynamicRouting(PastFutureRouting):
         agreement_vector: `w` of Eq. 7, `[d_c]`.
     """
 
-    AGREEMENTS = ("agreement_weight", "agreement_vector")  # they exist with more than one iteration
-
     def __init__(self, source_dim: int, state_dim: int, num_capsules: int, capsule_dim: int, iterations: int = 3):
         super().__init__()
         check_positive(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)

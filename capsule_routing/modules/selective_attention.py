@@ -15,8 +15,6 @@ class QueryKeyNorm(nn.Module):
     `q̂` and `k̂` have a root mean square of 1. `s` `[H, 1, 1]`, the scale of each head, is 1 at the start.
     """
 
-    ATTACHED_AS = "query_key_norm"
-
     def __init__(self, num_heads: int):
         super().__init__()
         self.scale = nn.Parameter(torch.empty(num_heads, 1, 1))

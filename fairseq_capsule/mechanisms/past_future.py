@@ -124,7 +124,7 @@ class PastAndFuture(Mechanism):
 
 def _fit_agreements(routing: Any, state: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any) -> None:
     """Leave out the agreements of a checkpoint that one iteration does not read; refuse to lack them. For a hook."""
-    agreements = [prefix + name for name in routing.AGREEMENTS if prefix + name in state]
+    agreements = [name for name in state if name.startswith(f"{prefix}agreement_")]
     if routing.iterations == 1:
         for name in agreements:
             del state[name]
