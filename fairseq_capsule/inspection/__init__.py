@@ -1,6 +1,6 @@
 """What the inspector shows and `--log-routing` logs of each mechanism. It computes again what a model routed."""
 
-from typing import Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
@@ -22,8 +22,8 @@ from fairseq_capsule.inspection.views import (
     named,
     views_in_file,
 )
-from fairseq_capsule.mechanisms.base import active_mechanisms
-from fairseq_capsule.models.outputs import evaluating
+from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms
+from fairseq_capsule.models.outputs import evaluating, output_embeddings
 
 __all__ = [
     "Inspection",
@@ -33,6 +33,8 @@ __all__ = [
     "Statistics",
     "View",
     "all_views",
+    "assigning_mechanism",
+    "bag_inputs",
     "capsule_norms",
     "coupling_entropy",
     "gather_arrays",
@@ -40,6 +42,7 @@ __all__ = [
     "is_plain",
     "mean_where",
     "named",
+    "predicts_bags",
     "views_in_file",
     "views_of",
 ]
@@ -52,6 +55,12 @@ INSPECTIONS: Dict[str, Inspection] = {
     "attention_routing": AttentionRoutingInspection(),
     "aggregation": AggregationInspection(),
 }
+
+
+def inspections_of(model: BaseFairseqModel) -> Dict[str, Inspection]:
+    """Return the inspections of the mechanisms that a model contains, by the name of the mechanism."""
+    names = [mechanism.name for mechanism in active_mechanisms(getattr(model, "cfg", None))]
+    return {name: INSPECTIONS[name] for name in names if name in INSPECTIONS}
 
 
 def gather_arrays(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
@@ -68,9 +77,29 @@ def gather_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor)
 
     The model runs once more for each mechanism, in eval mode and without gradients. Its state does not change.
     """
-    names = [mechanism.name for mechanism in active_mechanisms(getattr(model, "cfg", None))]
+    shown = inspections_of(model)
     with evaluating(model):
-        return {name: INSPECTIONS[name].statistics(model, source, previous) for name in names if name in INSPECTIONS}
+        return {name: inspection.statistics(model, source, previous) for name, inspection in shown.items()}
+
+
+def predicts_bags(model: BaseFairseqModel) -> bool:
+    """Return whether a mechanism of a model predicts bags of target words."""
+    return any(inspection.predicts_bags(model) for inspection in inspections_of(model).values())
+
+
+def bag_inputs(model: BaseFairseqModel, sample: Mapping[str, Any]) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model that `predicts_bags`."""
+    inspection = next(inspection for inspection in inspections_of(model).values() if inspection.predicts_bags(model))
+    padding_mask = sample["target"].eq(model.decoder.dictionary.pad())
+    return (*inspection.bags(model, sample["net_input"]), output_embeddings(model), sample["target"], padding_mask)
+
+
+def assigning_mechanism(model: BaseFairseqModel) -> Optional[Mechanism]:
+    """Return the first mechanism of a model whose inspection has an `assignment`, or None."""
+    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+        if type(INSPECTIONS.get(mechanism.name, Inspection())).assignment is not Inspection.assignment:
+            return mechanism
+    return None
 
 
 def all_views() -> Tuple[View, ...]:

@@ -1,6 +1,6 @@
 """PAST and FUTURE: which source words are translated at each target step (Zheng et al. 2019)."""
 
-from typing import Dict
+from typing import Any, Dict, Mapping, Tuple
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules import PastFutureAttention, PastFutureOutput
-from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
+from fairseq_capsule.inspection.statistics import Mean, Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import encode, encoder_states, evaluating
 
@@ -55,12 +55,14 @@ class PastFutureInspection(Inspection):
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """Return the share of the source words in each content, the entropy of the couplings and the capsules' norms.
 
-        With two attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
+        `moved` is the share of the source words that are FUTURE at the first step and PAST at the last. With two
+        attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
         """
         encoded = encode(model, source)
         routed = model.decoder(previous, encoder_out=encoded)[1]["past_future"]
+        source_padding = encoder_states(encoded)[1]
         step_padding = previous.eq(model.decoder.dictionary.pad())[:, :, None]
-        padding = (step_padding | encoder_states(encoded)[1][:, None, :]).unsqueeze(-1)
+        padding = (step_padding | source_padding[:, None, :]).unsqueeze(-1)
         shares_out = not isinstance(model.decoder.past_future.routing, PastFutureAttention)
         contents = torch.cat([routed.past, routed.future], -1)
         norm, dead = capsule_norms(contents.unflatten(-1, (2 * routed.capsules_per_content, -1)), step_padding)
@@ -69,7 +71,34 @@ class PastFutureInspection(Inspection):
             shares = routed.assignment
             for number, content in enumerate(CONTENTS[: shares.size(-1)]):
                 statistics[content.lower()] = mean_where(shares[..., number], ~padding.squeeze(-1))
+            statistics["moved"] = moved_words(shares[..., 0], shares[..., 1], source_padding, step_padding.squeeze(-1))
         return {**statistics, "norm": norm, "dead": dead}
+
+    def predicts_bags(self, model: BaseFairseqModel) -> bool:
+        return model.decoder.past_future.bow is not None
+
+    def bags(self, model: BaseFairseqModel, net_input: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
+        """Return `W^P Ω^P` and `W^F Ω^F`, which the bag-of-words loss trains."""
+        routed = model(**net_input)[1]["past_future"]
+        return model.decoder.past_future.predicted_bags(routed)
+
+    def assignment(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tensor:
+        return past_future(model, source, previous).assignment
+
+
+def moved_words(past: Tensor, future: Tensor, padding: Tensor, target_padding: Tensor) -> Mean:
+    """Return the share of the source words that are FUTURE at the first step and PAST at the last.
+
+    A word belongs to the content with the larger share.
+
+    Args:
+        past, future: shares `[B, T, I]` of each source word before each step.
+        padding: `[B, I]`, `target_padding`: `[B, T]`; True marks padding.
+    """
+    last = (~target_padding).sum(1).sub(1).view(-1, 1, 1).expand(-1, 1, past.size(2))
+    before = (future[:, 0] > past[:, 0]) & ~padding
+    after = (past.gather(1, last) > future.gather(1, last)).squeeze(1)
+    return mean_where(before & after, ~padding)
 
 
 def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:

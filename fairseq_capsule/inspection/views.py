@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
@@ -157,6 +157,24 @@ class Inspection:
             Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
         """
         return {}
+
+    def predicts_bags(self, model: BaseFairseqModel) -> bool:
+        """Return whether `bags` works for a model that contains the mechanism: for `--eval-overlap`."""
+        return False
+
+    def bags(self, model: BaseFairseqModel, net_input: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
+        """Return what predicts the target words before each step, and those from it on, `[B, T, C]` each.
+
+        Their products with the output embeddings are logits. `net_input` is that of a batch of fairseq.
+        """
+        raise NotImplementedError
+
+    def assignment(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tensor:
+        """Return the shares of each source word that are translated, untranslated and, perhaps, neither at each step.
+
+        They are `[B, T, I, 2 or 3]`; arguments as in `statistics`. `analyze assignment` compares them with alignments.
+        """
+        raise NotImplementedError
 
 
 def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarray:

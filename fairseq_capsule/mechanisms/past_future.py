@@ -1,12 +1,11 @@
 """PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
-from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.losses import guided_losses
@@ -132,23 +131,6 @@ def _fit_agreements(routing: Any, state: Dict[str, Any], prefix: str, _: Any, st
         problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
         remedy = "use --past-future-iterations 1 or another --past-future"
         raise UserError(f"--past-future-iterations: {problem}; {remedy}")
-
-
-def knows_bags(model: BaseFairseqModel) -> bool:
-    """Return whether a model has the heads that predict bags of words from PAST and FUTURE."""
-    return getattr(getattr(model.decoder, "past_future", None), "bow", None) is not None
-
-
-def bag_inputs(
-    model: BaseFairseqModel, sample: Dict[str, Any], padding: int
-) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True.
-
-    They are `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
-    """
-    routed = model(**sample["net_input"])[1]["past_future"]
-    bags = model.decoder.past_future.predicted_bags(routed)
-    return (*bags, model.decoder.output_embeddings, sample["target"], sample["target"].eq(padding))
 
 
 PAST_FUTURE = PastAndFuture()

@@ -23,9 +23,8 @@ from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.criterions import freeze_loss_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule.inspection import gather_statistics
+from fairseq_capsule.inspection import bag_inputs, gather_statistics, predicts_bags
 from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
-from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import setting
 
@@ -105,8 +104,8 @@ class CapsuleTranslationTask(TranslationTask):
         self.model = model
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
             raise UserError("--log-routing: the model has no routing; leave the option out")
-        if self.cfg.eval_overlap and not knows_bags(model):
-            raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
+        if self.cfg.eval_overlap and not predicts_bags(model):
+            raise UserError("--eval-overlap needs a model that predicts bags of words, by --guided-heads bow or both")
         if path:
             refuse_other_computation(cfg, path, baseline, routing_options)
             dictionaries = self.source_dictionary, self.target_dictionary
@@ -145,7 +144,7 @@ class CapsuleTranslationTask(TranslationTask):
         loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
             with torch.no_grad():
-                overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
+                overlap = bag_overlap(*bag_inputs(model, sample))
             names = (f"overlap_{content}{part}" for content in ("past", "future") for part in (TOTAL, COUNT))
             output.update(zip(names, overlap))
         if self.cfg.log_routing:

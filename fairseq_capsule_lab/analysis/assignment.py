@@ -14,7 +14,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.inspection.past_future import past_future
+from fairseq_capsule.inspection import INSPECTIONS, assigning_mechanism
 from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule_lab.analysis.alignment import Links
 from fairseq_capsule_lab.analysis.charts import points
@@ -152,7 +152,9 @@ def assignments(
         previous: what the decoder reads, `[B, T]`, padded on the right.
         sources: the word of each subword of a source, without the end of the sentence.
     """
-    routed = past_future(model, tokens, previous).assignment.float().cpu().numpy()
+    mechanism = assigning_mechanism(model)
+    assert mechanism is not None
+    routed = INSPECTIONS[mechanism.name].assignment(model, tokens, previous).float().cpu().numpy()
     with evaluating(model):
         encoded = model.encoder(tokens, tokens.ne(model.encoder.padding_idx).sum(1))
         attention = model.decoder(previous, encoder_out=encoded)[1]["attn"][0].float().cpu().numpy()
@@ -180,18 +182,24 @@ def assignment_rows(
     data: Path,
     split: str,
     alignments: Sequence[Links],
-    overrides: Optional[Dict[str, int]] = None,
+    iterations: Optional[int] = None,
 ) -> List[AssignmentRow]:
     """Return the rates of a model and of the controls on a split, with teacher forcing.
 
     Args:
         alignments: the links of each sentence of the split, in its order.
-        overrides: options of the model to change, such as the number of iterations.
+        iterations: routing iterations, as in training by default.
 
     Raises:
-        LabError: the alignments do not fit the split; also the errors of `load_with_data` and `past_future`.
+        LabError: the model assigns no source words, or the alignments do not fit the split; also the errors of
+            `load_with_data`.
     """
-    model, _, task = load_with_data(checkpoint, data, overrides or {})
+    model, _, task = load_with_data(checkpoint, data)
+    mechanism = assigning_mechanism(model)
+    if mechanism is None:
+        raise LabError(f"{checkpoint}: the model has no PAST and FUTURE; give a model that was trained with both")
+    if iterations is not None and mechanism.iterations is not None:
+        model, _, task = load_with_data(checkpoint, data, {mechanism.iterations: iterations})
     rates: Dict[str, List[Rates]] = {}
     number = 0
     for sample in batches(checkpoint, task, split, f"assignment {name}"):
@@ -242,12 +250,12 @@ def assignment_report(
     data: Path,
     split: str,
     alignments: Sequence[Links],
-    overrides: Optional[Dict[str, int]] = None,
+    iterations: Optional[int] = None,
 ) -> Report:
     """A report with the rates of every model and of its controls."""
     rows: List[AssignmentRow] = []
     for name, path in zip(names, checkpoints):
-        rows += assignment_rows(name, path, data, split, alignments, overrides)
+        rows += assignment_rows(name, path, data, split, alignments, iterations)
     title = "The source words that PAST and FUTURE hold"
     text = (
         f"On {split}, with teacher forcing, against word alignments. A "

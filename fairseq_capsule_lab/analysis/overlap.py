@@ -9,7 +9,7 @@ from torch import Tensor
 
 from capsule_routing.losses import bag_overlap_by_step
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
+from fairseq_capsule.inspection import bag_inputs, predicts_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report, series
@@ -69,12 +69,12 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     rows: List[OverlapRow] = []
     for name, checkpoint in zip(names, checkpoints):
         model, _, task = load_with_data(checkpoint, data)
-        if not knows_bags(model):
+        if not predicts_bags(model):
             raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
         past, future = OverlapMean(), OverlapMean()
         padding = task.target_dictionary.pad()
         for sample in batches(checkpoint, task, split, f"overlap {name}"):
-            rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
+            rates = bag_overlap_by_step(*bag_inputs(model, sample))
             for total, of_content in zip((past, future), rates):
                 total.add(of_content, sample["target"].eq(padding))
         parts = zip([WHOLE, *tenths], past.means(), future.means())

@@ -9,12 +9,10 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
-from capsule_routing.modules import PastFutureAttention
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.inspection.attention import encoder_attention
-from fairseq_capsule.inspection.past_future import past_future
-from fairseq_capsule.inspection.statistics import Mean, Statistics, coupling_entropy, mean_where
+from fairseq_capsule.inspection.statistics import Statistics, coupling_entropy
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report
 from fairseq_capsule_lab.errors import LabError
@@ -27,27 +25,11 @@ class RoutingRow:
     value: float = column("mean", digits=4)
 
 
-def moved_words(past: Tensor, future: Tensor, padding: Tensor, target_padding: Tensor) -> Mean:
-    """The share of the source words that are FUTURE at the first step and PAST at the last.
-
-    A word belongs to the content with the larger share.
-
-    Args:
-        past, future: shares `[B, T, I]` of each source word before each step.
-        padding: `[B, I]`, `target_padding`: `[B, T]`; True marks padding.
-    """
-    last = (~target_padding).sum(1).sub(1).view(-1, 1, 1).expand(-1, 1, past.size(2))
-    before = (future[:, 0] > past[:, 0]) & ~padding
-    after = (past.gather(1, last) > future.gather(1, last)).squeeze(1)
-    return mean_where(before & after, ~padding)
-
-
 def routing_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-    """All statistics of a batch: those of `--log-routing`, `MECHANISM_NAME`, and for a whole sentence
+    """All statistics of a batch: those of `--log-routing`, `MECHANISM_NAME`, and `attention_before`, `attention_after`.
 
-    - `attention_before`, `attention_after`: the normalised entropy of the attention of the encoder's last layer,
-      without and with what changes its logits;
-    - `past_future_moved`: `moved_words`.
+    These are the normalised entropy of the attention of the encoder's last layer, without and with what changes its
+    logits.
 
     Args:
         source: `[B, I]`, padded on either side.
@@ -61,11 +43,6 @@ def routing_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor
         masked = (padding[:, None, None, :] | padding[:, None, :, None]).expand_as(last.after)
         for name, attention in (("before", last.before), ("after", last.after)):
             statistics[f"attention_{name}"] = coupling_entropy(attention.masked_fill(masked, 0), -1, masked)
-    routing = getattr(getattr(model.decoder, "past_future", None), "routing", None)
-    if routing is not None and not isinstance(routing, PastFutureAttention):
-        shares = past_future(model, source, previous).assignment
-        padding, target_padding = (text.eq(model.decoder.dictionary.pad()) for text in (source, previous))
-        statistics["past_future_moved"] = moved_words(shares[..., 0], shares[..., 1], padding, target_padding)
     return statistics
 
 
@@ -91,7 +68,6 @@ def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     text = (
         f"Means over {split}, with teacher forcing. An entropy is 1 for uniform shares "
         "and 0 for a hard decision. attention_before and attention_after: the entropy of the attention of the "
-        "encoder's last layer, without and with what changes its logits. past_future_moved: the share of the "
-        "source words that are FUTURE at the first step and PAST at the last. The others are those of --log-routing."
+        "encoder's last layer, without and with what changes its logits. The others are those of --log-routing."
     )
     return report("routing", "What the models route", text, rows, None)

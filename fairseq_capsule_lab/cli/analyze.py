@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Tuple
 
 from capsule_routing.text.files import read_lines
 from fairseq_capsule.hub import load
-from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS
 from fairseq_capsule_lab.analysis import assignment, cases, coverage, iterations, lengths, overlap, routing
 from fairseq_capsule_lab.analysis.alignment import read_alignments
@@ -153,8 +152,7 @@ def _add_assignment(parser: ArgumentParser) -> None:
 
 def _assignment(args: Namespace) -> Report:
     models, links = _of_checkpoints(args), read_alignments(args.alignments)
-    overrides = {PAST_FUTURE.iterations: args.iterations} if args.iterations else None
-    return assignment.assignment_report(*models, links, overrides)
+    return assignment.assignment_report(*models, links, args.iterations)
 
 
 def _add_routing(parser: ArgumentParser) -> None:

@@ -1,21 +1,10 @@
 import math
 
 import pytest
-import torch
 
 from fairseq_capsule.inspection.attention import encoder_attention
-from fairseq_capsule_lab.analysis.routing import moved_words, routing_statistics
+from fairseq_capsule_lab.analysis.routing import routing_statistics
 from tests.zoo import build, make_batch, make_sentences
-
-
-def test_a_word_has_moved_if_it_was_future_first_and_past_last():
-    """Three words of one sentence: one moves, one stays PAST, one ends as FUTURE. The fourth is padding."""
-    past = torch.tensor([[[0.1, 0.9, 0.1, 0.1], [0.2, 0.9, 0.2, 0.2], [0.8, 0.9, 0.3, 0.8], [0.0, 0.0, 0.9, 0.0]]])
-    padding = torch.tensor([[False, False, False, True]])
-    steps = torch.tensor([[False, False, False, True]])  # the last step is padding
-    mean = moved_words(past, 1 - past, padding, steps)
-    assert mean.total / mean.number == pytest.approx(1 / 3)
-    assert moved_words(past, 1 - past, padding, steps & False).total == 1  # the third word too, the first goes back
 
 
 def test_the_entropy_of_the_attention_equals_a_loop():

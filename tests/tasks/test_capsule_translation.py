@@ -262,7 +262,7 @@ def test_overlap_is_reported_over_batches():
 def test_overlap_needs_a_head(arch, heads):
     task = make_capsule_task(eval_overlap=True)
     options = {} if heads is None else {"guided_heads": heads}
-    with pytest.raises(UserError, match="--eval-overlap needs a model with --guided-heads bow or both"):
+    with pytest.raises(UserError, match="--eval-overlap needs a model that predicts bags of words, by --guided"):
         task.build_model(Namespace(arch=arch, **SMALL, **options))
 
 

@@ -14,6 +14,7 @@ from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.inspection import capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention
 from fairseq_capsule.inspection.attention_routing import routing_statistics
+from fairseq_capsule.inspection.past_future import moved_words
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
@@ -47,7 +48,7 @@ def test_padding_and_mode_change_nothing(arch, options):
     for name, value in together.items():
         if "_scale_" in name:  # a parameter
             continue
-        assert value > 0 or name.endswith("_dead"), name
+        assert value > 0 or name.endswith(("_dead", "_moved")), name
         assert value <= 1 or name.endswith(unbounded), name
 
 
@@ -58,6 +59,16 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
         names = means(build(arch, options), SENTENCES)
         for kind in ("entropy", "norm", "dead"):
             assert any(name.endswith(kind) for name in names), (arch, options, list(names))
+
+
+def test_a_word_has_moved_if_it_was_future_first_and_past_last():
+    """Three words of one sentence: one moves, one stays PAST, one ends as FUTURE. The fourth is padding."""
+    past = torch.tensor([[[0.1, 0.9, 0.1, 0.1], [0.2, 0.9, 0.2, 0.2], [0.8, 0.9, 0.3, 0.8], [0.0, 0.0, 0.9, 0.0]]])
+    padding = torch.tensor([[False, False, False, True]])
+    steps = torch.tensor([[False, False, False, True]])  # the last step is padding
+    mean = moved_words(past, 1 - past, padding, steps)
+    assert mean.total / mean.number == pytest.approx(1 / 3)
+    assert moved_words(past, 1 - past, padding, steps & False).total == 1  # the third word too, the first goes back
 
 
 def test_shares_of_contents_sum_to_one():
