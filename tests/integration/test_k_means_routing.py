@@ -13,6 +13,10 @@ from fairseq_capsule.testing import INVARIANTS, build_small, make_batch, make_se
 from fairseq_capsule.testing.small_models import LENGTHS
 from fairseq_capsule_lab.analysis.iterations import routing_option
 from fairseq_capsule_lab.runs import RunFolder
+from fairseq_capsule_lab.tables.definitions import load_table
+from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.scales import load_scale
+from fairseq_capsule_lab.tables.steps import work_of
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
@@ -31,15 +35,27 @@ def k_means_routing(tmp_path_factory):
     return folder
 
 
-def test_the_tests_of_the_page_pass(tmp_path):
-    """They check the invariants and exact resuming. A fork imports the example from its real folder."""
+def blocks(language):
     page = (REPOSITORY / "docs/extending.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "test_page.py").write_text(block, encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_python_blocks_of_the_page_are_one_program_whose_tests_pass(tmp_path):
+    """They check the invariants and exact resuming. A fork imports the example from its real folder."""
+    program = "import sys\n\nsys.path.insert(0, 'examples')\n" + "".join(blocks("py(?:thon)?"))
+    (tmp_path / "test_page.py").write_text(program, encoding="utf-8")
     words = ["-q", "-p", "no:cacheprovider", tmp_path / "test_page.py"]
     finished = run_forked("pytest", "console_main", words, REPOSITORY)
     assert finished.returncode == 0, finished.stdout
-    assert f"{2 * len(INVARIANTS) + 1} passed" in finished.stdout
+    assert f"{3 * len(INVARIANTS) + 1} passed" in finished.stdout
+
+
+def test_the_table_of_the_page_is_one(tmp_path):
+    (table,) = blocks("yaml")
+    (tmp_path / "mine.yaml").write_text(table, encoding="utf-8")
+    work = work_of(load_table(str(tmp_path / "mine.yaml")), load_scale("smoke"), Places(tmp_path, tmp_path, REPOSITORY))
+    work.refuse_wrong_plugins()
+    assert any("+model.k_means_iterations=5" in step.words for step in work.steps())
 
 
 def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
