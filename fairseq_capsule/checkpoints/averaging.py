@@ -10,7 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.loading import read_checkpoint, require_finite
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 
 
 def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
@@ -19,7 +19,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
     are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
     validation score do not belong to the mean and are dropped. A file that is not a checkpoint, has no parameters, or
-    parameters that are NaN or infinite, or differs from the first in their names or shapes raises a UserError.
+    differs from the first in their names or shapes raises a UserError.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}  # of the first checkpoint
@@ -27,7 +27,6 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
         checkpoint = load(path)
         if not checkpoint["model"]:
             raise UserError(f"{path}: its model has no parameters; leave it out")
-        require_finite(path, checkpoint["model"])
         own = {name: f"of shape {list(parameter.shape)}" for name, parameter in checkpoint["model"].items()}
         shapes = shapes or own
         for name in [*shapes, *own]:

@@ -26,7 +26,6 @@ import torch
 from fairseq import checkpoint_utils, file_utils, models
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.config import check_config
@@ -132,13 +131,6 @@ def model_options(state: Mapping[str, Any]) -> Any:
     """Return the options of the model of a checkpoint: a config, a mapping or a Namespace; {} if there are none."""
     config = state.get("cfg")
     return (config.get("model") if isinstance(config, Mapping) else None) or state.get("args") or {}
-
-
-def require_finite(path: Union[str, Path], parameters: Mapping[str, Tensor]) -> None:
-    """Raise a UserError if parameters of a model or a criterion in a checkpoint are NaN or infinite."""
-    for name, parameter in parameters.items():
-        if not parameter.isfinite().all():
-            raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")
 
 
 def _reason(error: Exception) -> str:

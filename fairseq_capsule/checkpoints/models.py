@@ -15,7 +15,7 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.loading import read_checkpoint, require_finite
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.data.dictionaries import require_dictionaries
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
@@ -38,7 +38,6 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
             architecture, task = config.model._name, config.task._name
         _require_known(checkpoint, "architecture", architecture, {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY})
         _require_known(checkpoint, "task", task, TASK_REGISTRY)
-        require_finite(checkpoint, state["model"])  # otherwise an assertion of fairseq fails in beam search
         require_dictionaries(str(checkpoint), state, data)
         if isinstance(config, Namespace):
             vars(config).update(options)
@@ -83,7 +82,6 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
     with building(checkpoint, "no criterion can be built from its options and parameters"):
         criterion = task.build_criterion(cfg.criterion)
         criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
-        require_finite(checkpoint, criterion.state_dict())
     return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 

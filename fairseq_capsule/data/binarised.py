@@ -93,15 +93,9 @@ class BinarisedText:
         size = self.index.stat().st_size
         with open(self.index, "rb") as stream:
             header = stream.read(HEADER.size)
-        if header[: len(MAGIC)] != MAGIC[: len(header)] or not header:
-            raise BrokenFile(self.index, f"not an index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}")
-        if len(header) < HEADER.size:
-            raise BrokenFile(self.index, f"cut short, only {size} bytes: {REMEDY}")
-        _, version, code, sentences = HEADER.unpack(header)
-        if version != VERSION:
-            raise BrokenFile(self.index, f"version {version} of the format, not {VERSION}: {REMEDY}")
-        if code not in TOKEN_TYPES:
-            raise BrokenFile(self.index, f"unknown type of tokens, code {code}: {REMEDY}")
+        magic, version, code, sentences = HEADER.unpack(header.ljust(HEADER.size, b"\0"))
+        if (magic, version) != (MAGIC, VERSION) or code not in TOKEN_TYPES:
+            raise BrokenFile(self.index, f"not a whole index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}")
         needed = HEADER.size + sentences * (SIZE.itemsize + POINTER.itemsize)
         if size != needed:
             raise BrokenFile(self.index, f"{size} bytes, but its {sentences} sentences need {needed}: {REMEDY}")

@@ -86,8 +86,6 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is None:
             continue
-        if not embeddings.dim():
-            raise UserError(f"{label}: its {side}.embed_tokens.weight is not a matrix; train or copy it again")
         if len(embeddings) != len(dictionary):
             sizes = f"has {len(embeddings)} entries, but the data's has {len(dictionary)}"
             raise UserError(f"{label}: its {side}'s dictionary {sizes}; {BINARISE}")

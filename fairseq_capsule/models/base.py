@@ -72,21 +72,12 @@ class CapsuleModel(BaseFairseqModel):
         """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""
         self.decoder.beam_size = beam_size
 
-    def prepare_for_inference_(self, cfg: Any) -> None:
-        """Prepare for generation as fairseq does, which checks the beam size only when it searches."""
-        beam = getattr(cfg.generation, "beam", 1)
-        if beam < 1:
-            raise UserError(f"--beam must be at least 1, not {beam}")
-        super().prepare_for_inference_(cfg)
-
     def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Load parameters as fairseq does, but report a dictionary of another size as such, not as a wrong shape."""
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
             if name not in state_dict:
                 continue
-            if not state_dict[name].dim():
-                raise UserError(f"the checkpoint's {name} is not a matrix; train or copy it again")
             size = part.embed_tokens.num_embeddings
             if len(state_dict[name]) != size:
                 sizes = f"has {len(state_dict[name])} entries, but the data's has {size}"

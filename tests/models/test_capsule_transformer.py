@@ -85,12 +85,6 @@ def test_a_checkpoint_of_another_dictionary_is_named(arch):
         build(arch).load_state_dict(state)
 
 
-def test_an_embedding_that_is_a_scalar_is_named():
-    state = {**build("gdr_lstm").state_dict(), "encoder.embed_tokens.weight": torch.tensor(1.0)}
-    with pytest.raises(UserError, match="encoder.embed_tokens.weight is not a matrix; train or copy it again"):
-        build("gdr_lstm").load_state_dict(state)
-
-
 def test_an_embedding_that_the_checkpoint_lacks_is_left_to_fairseq():
     model = build("gdr_lstm")
     model.encoder.embed_tokens = torch.nn.Identity()  # has no number of entries
