@@ -59,7 +59,7 @@ class AllLayers(Mechanism):
     preset = "layer_aggregation"
     on = {"layer_aggregation": True}
     iterations = "layer_aggregation_iterations"
-    reads_layers = {"encoder": ("votes",), "decoder": ("votes",)}  # pruning keeps the votes of the kept layers
+    reads_layers = ("encoder", "decoder")
     starts_as_baseline = True
 
     def check(self, config):

@@ -96,9 +96,8 @@ class Mechanism:
         preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None. There is
             also `mine_lstm` if `decoder` is the only hook for parts that it overrides.
         iterations: the name of the option that sets the number of routing iterations, or None. See `iterates`.
-        reads_layers: for each side ("encoder", "decoder") whose part reads the outputs of all layers, the names of the
-            part's lists of modules or parameters that have one entry for each layer, perhaps none. Pruning keeps the
-            entries of the kept layers.
+        reads_layers: the sides ("encoder", "decoder") whose part reads the outputs of all layers. No layer of such a
+            side may be dropped or pruned.
         starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
             can start from a baseline without a loss of quality.
         loss_options: a dataclass with a default `NAME_weight` for each loss; or None. Those of the package's mechanisms
@@ -111,7 +110,7 @@ class Mechanism:
     on: Mapping[str, Any]
     preset: Optional[str] = None
     iterations: Optional[str] = None
-    reads_layers: Mapping[str, Tuple[str, ...]] = {}
+    reads_layers: Tuple[str, ...] = ()
     starts_as_baseline: bool = False
     loss_options: Optional[Type[FairseqDataclass]] = None
 

@@ -51,7 +51,7 @@ class GlobalVector(Mechanism):
     options = GlobalRepresentationConfig
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
-    reads_layers = {"encoder": ("poolings",)}
+    reads_layers = ("encoder",)
     starts_as_baseline = True
 
     def check(self, config: Any) -> None:

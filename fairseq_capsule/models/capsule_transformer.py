@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
@@ -38,10 +38,13 @@ class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignor
 def _build_parts(side: Any, name: str, cfg: Any) -> None:
     """Let the mechanisms of a nested config change an encoder or decoder, in order."""
     side.mechanism_parts = {}
+    dropping = "layerdrop" if getattr(cfg, name).layerdrop else ""
+    if len(cfg.kept_layers[name]) < cfg.trained_layers[name]:
+        dropping = f"--{name}-layers-to-keep"
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
     for mechanism in base.active_mechanisms(cfg):
         part = getattr(mechanism, name)(cfg.flat, sizes)
-        attach(side, name, mechanism, part, getattr(cfg, name).layerdrop)
+        attach(side, name, mechanism, part, dropping)
         for place, number in enumerate(cfg.kept_layers[name]):
             # By index, because iterating over the list drops layers with --decoder-layerdrop.
             layer = side.layers[place]
@@ -183,23 +186,17 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
 def _pruned(state_dict: Dict[str, Tensor], name: str, side: Any, cfg: Any) -> Dict[str, Tensor]:
     """Return a checkpoint with only the kept layers of one side, renumbered; with another number of layers, itself."""
-    lists = ["layers"]
-    for attribute, mechanism in side.mechanism_parts.items():
-        lists += [f"{attribute}.{entries}" for entries in registered(mechanism).reads_layers.get(name, ())]
-    of_a_list = re.compile(rf"{name}\.({'|'.join(map(re.escape, lists))})\.(\d+)((?:\..*)?)")
-    places = {key: match.groups() for key in state_dict if (match := of_a_list.fullmatch(key))}
-    trained: Dict[str, Set[str]] = {"layers": set()}
-    for entries, layer, _ in places.values():
-        trained.setdefault(entries, set()).add(layer)
-    if not len(trained["layers"]) == cfg.trained_layers[name] > len(side.layers):
+    of_a_layer = re.compile(rf"{name}\.layers\.(\d+)(\..*)")
+    places = {key: match.groups() for key in state_dict if (match := of_a_layer.fullmatch(key))}
+    trained = len({layer for layer, _ in places.values()})
+    if not trained == cfg.trained_layers[name] > len(side.layers):
         return state_dict
     kept = {str(layer): place for place, layer in enumerate(cfg.kept_layers[name])}
     pruned = {}
     for key, value in state_dict.items():
-        entries, layer, rest = places.get(key, ("", "", ""))
-        # A list with fewer modules belongs to the last layer, or the last one that is kept.
-        if not entries or trained[entries] != trained["layers"]:
+        layer, rest = places.get(key, ("", ""))
+        if not layer:
             pruned[key] = value
         elif layer in kept:
-            pruned[f"{name}.{entries}.{kept[layer]}{rest}"] = value
+            pruned[f"{name}.layers.{kept[layer]}{rest}"] = value
     return pruned

@@ -12,15 +12,16 @@ from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.options import option
 
 
-def attach(side: Any, name: str, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
+def attach(side: Any, name: str, mechanism: Mechanism, part: Optional[nn.Module], dropping: str = "") -> None:
     """Attach the part of a mechanism to a side, the "encoder" or "decoder", after the parts that it already has.
 
-    Raises a UserError if the side has something of this name, or drops layers whose outputs the part reads.
+    `dropping` names what leaves out layers of the side. Raises a UserError if the part reads the outputs of all layers,
+    or if the side has something of this name.
     """
     if part is None:
         return
-    if layerdrop and name in mechanism.reads_layers:
-        problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
+    if dropping and name in mechanism.reads_layers:
+        problem = f"{dropping} does not work with {mechanism.name}, which reads the output of every layer"
         items = off(mechanism).items()
         without = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
         raise UserError(f"{problem}; use {' '.join(without)}")

@@ -197,7 +197,8 @@ def assignment_rows(
     model, _, task = load_with_data(checkpoint, data)
     mechanism = assigning_mechanism(model)
     if mechanism is None:
-        raise LabError(f"{checkpoint}: the model has no PAST and FUTURE; give a model that was trained with both")
+        problem = "no mechanism of the model assigns source words to PAST and FUTURE"
+        raise LabError(f"{checkpoint}: {problem}; give a model that was trained with --past-future")
     if iterations is not None and mechanism.iterations is not None:
         model, _, task = load_with_data(checkpoint, data, {mechanism.iterations: iterations})
     rates: Dict[str, List[Rates]] = {}

@@ -10,7 +10,7 @@ BATCH = make_batch(make_sentences([(5, 4), (3, 6)]))
 OPTIONS = {"encoder_layers": 4, "decoder_layers": 3}
 
 
-@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base"])
 @pytest.mark.parametrize(
     "keep", [{"encoder": "0,2"}, {"decoder": "2"}, {"encoder": "1,3", "decoder": "2,0"}, {"encoder": "0,1,2,3"}]
 )
@@ -23,22 +23,14 @@ def test_the_kept_layers_are_those_of_the_checkpoint(arch, keep):
         layers = getattr(trained, side).layers
         numbers = sorted(map(int, keep[side].split(","))) if side in keep else range(len(layers))
         getattr(trained, side).layers = torch.nn.ModuleList(layers[number] for number in numbers)
-        if side == "encoder" and hasattr(trained.encoder, "global_representation"):
-            part = trained.encoder.global_representation
-            part.poolings = torch.nn.ModuleList(part.poolings[number] for number in numbers)
     assert torch.equal(encode(pruned, BATCH)[0], encode(trained, BATCH)[0])
     assert torch.equal(logits_of(pruned, BATCH), logits_of(trained, BATCH))
 
 
-@pytest.mark.parametrize("keep", ["0,2", "1,3"])
-def test_a_pooling_of_the_last_layer_is_kept(keep):
-    options = {**OPTIONS, "global_aggregation": "none"}
-    trained = build("gret_transformer_base", options)
-    pruned = build("gret_transformer_base", {**options, "encoder_layers_to_keep": keep}, seed=2)
-    pruned.load_state_dict(trained.state_dict())
-    poolings = [model.encoder.global_representation.poolings[0].state_dict() for model in (trained, pruned)]
-    for name, value in poolings[0].items():
-        assert torch.equal(value, poolings[1][name])
+def test_layers_that_a_mechanism_reads_are_not_pruned():
+    message = "--encoder-layers-to-keep does not work with global_representation, which reads the output of every layer"
+    with pytest.raises(UserError, match=message):
+        build("gret_transformer_base", {**OPTIONS, "encoder_layers_to_keep": "0,2"})
 
 
 def test_a_pruned_checkpoint_is_not_pruned_again():
