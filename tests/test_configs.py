@@ -137,8 +137,8 @@ def test_gradients_of_capsnmt_are_clipped(path):
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_configuration_names_its_reading(path):
-    """So that a run folder of another reading refuses to continue: a training takes its options from here."""
+def test_every_configuration_names_its_interpretation(path):
+    """So that a run folder of another interpretation refuses to continue: a training takes its options from here."""
     config = composed(path.parent, path.stem)
     assert readings(built(config).cfg).keys() <= config.model.keys()
 
