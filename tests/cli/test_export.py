@@ -166,4 +166,3 @@ def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, 
 def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path):
     line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *TO, "--license", "mit")
     assert line == "--license belongs to --to transformers; leave it out"
-
