@@ -92,7 +92,7 @@ class StateLosses(Mechanism):
         return StateHeads(sizes.target)
 
     def run_decoder(self, part, target, source, prepared):
-        return target._replace(outputs={**target.outputs, self.name: part(target.states)})
+        return target.with_output(self.name, part(target.states))
 
     def losses(self, model, net_output, sample, options):
         state, bags, weights = net_output[1][self.name]

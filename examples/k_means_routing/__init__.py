@@ -95,7 +95,7 @@ class KMeans(Mechanism):
 
     def run_decoder(self, part, target, source, prepared):
         states, routed = part.context(target.states, prepared, source.padding_mask)
-        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
+        return target._replace(states=states).with_output(self.name, routed)
 
     def losses(self, model, net_output, sample, options):
         """`Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""

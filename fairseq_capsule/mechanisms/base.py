@@ -49,6 +49,10 @@ class Source(NamedTuple):
     layers: Tuple[Tensor, ...] = ()
     vectors: Mapping[str, Tensor] = {}
 
+    def with_vector(self, mechanism: str, vector: Tensor) -> "Source":
+        """Return a copy with the vector of a mechanism."""
+        return self._replace(vectors={**self.vectors, mechanism: vector})
+
 
 class Target(NamedTuple):
     """What a decoder gives.
@@ -64,6 +68,10 @@ class Target(NamedTuple):
     layers: Tuple[Tensor, ...] = ()
     outputs: Mapping[str, Any] = {}
     incremental_state: Optional[IncrementalState] = None
+
+    def with_output(self, mechanism: str, output: Any) -> "Target":
+        """Return a copy with the output of a mechanism."""
+        return self._replace(outputs={**self.outputs, mechanism: output})
 
 
 class Loss(NamedTuple):

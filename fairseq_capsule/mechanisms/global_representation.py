@@ -81,8 +81,7 @@ class GlobalVector(Mechanism):
         return GlobalRepresentation(**from_options.global_representation(config, sizes.source, sizes.source_layers))
 
     def run_encoder(self, part: Any, source: Source) -> Source:
-        vector = part(source.layers, source.padding_mask)
-        return source._replace(vectors={**source.vectors, self.name: vector})
+        return source.with_vector(self.name, part(source.layers, source.padding_mask))
 
     def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
         return ContextGate(sizes.target) if config.global_gate == "context" else PlainSum()

@@ -96,7 +96,7 @@ class PastAndFuture(Mechanism):
         states, routed = part.context(target.states, prepared, source.padding_mask)
         if target.incremental_state is None:
             routed = part.with_heads(routed)
-        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
+        return target._replace(states=states).with_output(self.name, routed)
 
     def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).

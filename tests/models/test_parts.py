@@ -35,8 +35,7 @@ class Memory(Mechanism):
         assert len(keys) == len(target.states) == len(source.states)
         logits = (part["query"](target.states) @ keys.mT).masked_fill(padding_mask[:, None], -1e4)
         weights = logits.softmax(-1)
-        outputs = {**target.outputs, self.name: weights}
-        return target._replace(states=target.states + weights @ keys, outputs=outputs)
+        return target._replace(states=target.states + weights @ keys).with_output(self.name, weights)
 
 
 @dataclass
