@@ -18,8 +18,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
 
     The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
     are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
-    validation score do not belong to the mean and are dropped. A file that is not a checkpoint, has no parameters, or
-    differs from the first in their names or shapes raises a UserError.
+    validation score do not belong to the mean and are dropped. A file that is not a checkpoint, has no parameters, has
+    one that is NaN or infinite, or differs from the first in their names or shapes raises a UserError.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}  # of the first checkpoint
@@ -36,6 +36,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
                 raise UserError(f"{path}: {problem}; average checkpoints of one model")
         for name, tensor in checkpoint["model"].items():
             if tensor.is_floating_point():
+                if not tensor.isfinite().all():
+                    raise UserError(f"{path}: parameter {name} is not finite; leave it out")
                 sums[name] = sums[name] + tensor if name in sums else tensor.double()
     parameters = OrderedDict(checkpoint["model"])
     for name in [*sums]:

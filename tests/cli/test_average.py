@@ -253,6 +253,15 @@ class TestRefusals:
         assert sorted(run_dir.iterdir()) == sorted([*before, run_dir / "checkpoint_avg_last2.pt"])
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_parameters_that_are_not_finite_are_named(tmp_path, refused, value):
+    good = write(tmp_path / "good.pt", {"w": torch.ones(3)})
+    bad = write(tmp_path / "bad.pt", {"w": torch.tensor([1.0, value, 1.0])})
+    message = refused("average", good, bad, "--output", tmp_path / "mean.pt")
+    assert message.startswith(f"{bad}: parameter w is not finite")
+    assert not (tmp_path / "mean.pt").exists()
+
+
 def test_an_empty_model_is_named(tmp_path, refused):
     empty = write(tmp_path / "empty.pt", {})
     assert refused("average", empty, "--output", tmp_path / "mean.pt").startswith(f"{empty}: its model has no param")
