@@ -9,7 +9,6 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
-from capsule_routing.modules.prefix import extend
 from fairseq_capsule.mechanisms.base import IncrementalState, add_part
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
@@ -145,26 +144,19 @@ class SplitAttention(MultiheadAttention):
     def _extend(self, incremental_state: IncrementalState, query: Tensor, mask: Optional[Tensor]) -> Step:
         """Append the new position to the prefix."""
         saved: Dict[str, Any] = dict(self._get_input_buffer(incremental_state))
-        prefix = saved.get("prefix")
-        before = prefix.length if prefix else saved["prev_key"].size(2) if saved else 0
+        before = saved["prev_key"].size(2) if saved else 0
         q, k, v = self._project(query)
         saved["prev_key_padding_mask"] = mask = self._append_prev_key_padding_mask(
             mask, saved.get("prev_key_padding_mask"), batch_size=q.size(0), src_len=before + 1, static_kv=False
         )
         mask = None if mask is None else mask.bool()
-        (q, k), scale = _zero_padding(None if mask is None else mask[:, -1:], q, k), self.scaling
-        if self.changes_factors:
-            (q, k), scale = self._changed_factors(q * scale, k), 1.0
-        parts = [getattr(self, name) for name in self.changes_logits]
-        if len(parts) == 1 and hasattr(parts[0], "forward_last"):
-            saved["prefix"], *rows, values = extend(prefix, q, k, v, scale)
-            self._set_input_buffer(incremental_state, saved)
-            return parts[0].forward_last(*rows, scale), values, mask
+        q, k = self._changed_factors(*_zero_padding(None if mask is None else mask[:, -1:], q * self.scaling, k))
         for name, row in (("prev_key", k), ("prev_value", v)):
             saved[name] = torch.cat([saved[name], row], 2) if before else row
+        parts = [getattr(self, name) for name in self.changes_logits]
         if not all(hasattr(part, "forward_next") for part in parts):
-            return self._changed_row(incremental_state, saved, q * scale, saved["prev_key"], mask)
-        logits = q * scale @ saved["prev_key"].transpose(2, 3)
+            return self._changed_row(incremental_state, saved, q, saved["prev_key"], mask)
+        logits = q @ saved["prev_key"].transpose(2, 3)
         for name, part in zip(self.changes_logits, parts):
             logits, saved[f"prev_{name}"] = part.forward_next(logits, mask, saved.get(f"prev_{name}"))
         self._set_input_buffer(incremental_state, saved)
