@@ -84,17 +84,17 @@ def layer_set(name: str, text: str, layers: int) -> List[int]:
     return chosen
 
 
-# Readings of the papers, which are shown with a model: for each, an option that is "none" if the reading has no effect.
+# Interpretations of the papers, which are shown with a model: for each, an option that is "none" if it has no effect.
 READINGS = {"decoder_norms": "decoder_context", "guided_reduction": "guided_heads"}
 
 
 def readings(options: Any) -> Dict[str, str]:
-    """Return the readings in a model's options (a config, a mapping or a Namespace); without those of no effect."""
+    """Return the interpretations in a model's options (a config, mapping or Namespace); without those of no effect."""
     values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
     known = {name: marker for name, marker in READINGS.items() if name in values}
     return {name: str(values[name]) for name, marker in known.items() if str(values.get(marker)) != "none"}
 
 
 def in_words(chosen: Mapping[str, str]) -> str:
-    """Return readings as options of the command line."""
+    """Return interpretations as options of the command line."""
     return " ".join(f"{option(name)} {value}" for name, value in chosen.items())

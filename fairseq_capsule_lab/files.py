@@ -44,7 +44,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     part, _ = _beside(path, lambda part: part.mkdir(parents=True))
     try:
         yield part
-        for file in part.iterdir():
+        for file in filter(Path.is_file, part.rglob("*")):
             with open(file, "rb") as stream:
                 os.fsync(stream.fileno())
         os.rename(part, path)

@@ -1,5 +1,6 @@
 """Every configuration in configs/ builds its model: systems and the config groups that they use."""
 
+import csv
 import re
 from dataclasses import fields
 from functools import cache
@@ -114,14 +115,14 @@ def printed_by_the_files():
 
 
 def test_the_papers_configurations_have_the_printed_values():
-    page = (CONFIGS.parent / "docs/reproducing.md").read_text().split("## What the papers print")[1]
-    header, _, *rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("|")]
     table = {}
-    for setting, *cells in (row for row in rows if re.match(r"`\w+\.\w+`$", row[0])):
-        for paper, cell in zip(header[1:], cells, strict=True):
-            if cell.strip(" –"):
-                value, place = re.fullmatch(r"(\S+) \((.+)\)", cell.strip()).groups()
-                table[paper.strip("`"), setting.strip("`")] = (value, place)
+    with (Path(__file__).parent / "printed_values.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            setting = row.pop("setting")
+            for paper, cell in row.items():
+                if cell:
+                    value, place = re.fullmatch(r"(\S+) \((.+)\)", cell).groups()
+                    table[paper, setting] = (value, place)
     assert table == printed_by_the_files()
     for (paper, setting), (value, _) in table.items():
         config = composed(CONFIGS / "papers", paper)
@@ -136,8 +137,8 @@ def test_gradients_of_capsnmt_are_clipped(path):
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_configuration_names_its_reading(path):
-    """So that a run folder of another reading refuses to continue: a training takes its options from here."""
+def test_every_configuration_names_its_interpretation(path):
+    """So that a run folder of another interpretation refuses to continue: a training takes its options from here."""
     config = composed(path.parent, path.stem)
     assert readings(built(config).cfg).keys() <= config.model.keys()
 

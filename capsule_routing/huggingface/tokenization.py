@@ -74,6 +74,11 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         super().__init__(source=source, target=target, **{**special, **options, **fixed})
 
     @property
+    def preparations(self) -> Tuple[TextPreparation, TextPreparation]:
+        """How the text of source and target becomes subwords and text again."""
+        return self._source, self._target
+
+    @property
     def vocab_size(self) -> int:
         return len(self._source_numbers)
 

@@ -87,10 +87,11 @@ class SelectiveAttention(nn.Module):
         so_far = exact.new_zeros(len(rows), 1, 1, length) if earlier is None else pad(earlier, (0, number))
         kept = torch.ones(number, length, dtype=torch.bool, device=rows.device).triu(length - number)
         masks = exact[:, :1].relu().masked_fill(kept | _first(padding_mask, rows), 0)
-        sums = so_far + masks.cumsum(2) - masks
+        running = masks.cumsum(2)
+        sums = so_far + (running - masks)
         if padding_mask is not None:
             sums = sums.masked_fill(padding_mask[:, None, -number:, None], 0)
-        return (exact - sums).to(rows.dtype), so_far + masks.sum(2, keepdim=True)
+        return (exact - sums).to(rows.dtype), so_far + running[:, :, -1:]
 
 
 def _first(padding_mask: Optional[Tensor], like: Tensor) -> Tensor:

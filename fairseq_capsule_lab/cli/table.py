@@ -70,7 +70,8 @@ def run_table(args: argparse.Namespace) -> None:
 def run_reproduce(args: argparse.Namespace) -> None:
     import torch
 
-    from fairseq_capsule_lab.tables import commands, printing
+    from fairseq_capsule_lab.pages.table import write_table_page
+    from fairseq_capsule_lab.tables import commands
     from fairseq_capsule_lab.tables.runs import Places
     from fairseq_capsule_lab.tables.steps import work_of
 
@@ -109,7 +110,7 @@ def run_reproduce(args: argparse.Namespace) -> None:
     _show(args, table)
     if args.report:
         logs = [places.runs / name / "train.log" for name in work.trainings]
-        print(f"wrote {printing.write_page(table, tables, logs)}")
+        print(f"wrote {write_table_page(table, tables, logs)}")
     if failed:
         raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 

@@ -231,8 +231,8 @@ OWN = Recipe(
         "target LANG": "the other language",
         "lower": "lower-case everything",
         "from DIR": "a folder with the files of TEXT's addresses; without it they are downloaded to OUT/download",
-        "valid-lines N": "without --valid, take N pairs out of the training text. None of their source sentences stays "
-        "in the training text",
+        "valid-lines N": "without --valid, take N pairs out of the training text. Pairs with the same source sentence "
+        "leave it too",
         "test-lines N": "the same without --test",
         "seed N": "seed of this choice (1)",
         "bpe HOW": recipe.BPE,

@@ -71,7 +71,7 @@ def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPrepar
     rows = {
         "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
         "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
-        "reading of the paper": in_words(readings(model.cfg)),
+        "interpretation of the paper": in_words(readings(model.cfg)),
         "data": ", ".join(data),
         "checkpoint": f"`{options.checkpoint.name}`, SHA-256 `{digest}`",
         "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",

@@ -1,17 +1,15 @@
 """Print tables as Markdown, CSV and plots, with our figures beside the papers'."""
 
-import html
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.runs.training_log import read_training_log
 from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
@@ -128,20 +126,6 @@ def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
     """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
     drawn = plot(results) if figure or "-figure" in results.table.name else None
     return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
-
-
-def write_page(table: Table, folder: Path, logs: Sequence[Path]) -> Path:
-    """Write one page with the files of a table that `write` wrote and the logs of its trainings."""
-    *tables, drawn, page = (folder / f"{table.name}.{kind}" for kind in ("md", "csv", "svg", "html"))
-    text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
-    text += "".join(drawn.read_text(encoding="utf-8").partition("<svg")[1:]) if drawn.is_file() else ""
-    parts = {path.name: path for path in tables} | {str(log.parent.relative_to(folder.parent)): log for log in logs}
-    for number, (name, path) in enumerate(parts.items()):
-        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        opened = "" if number else " open"
-        text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
-    write_whole(page, text.encode())
-    return page
 
 
 def _points(results: Results, number: int) -> List[str]:

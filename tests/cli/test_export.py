@@ -128,7 +128,7 @@ def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path
         "# en-de: gdr_transformer_tiny\n",
         "It separates the source words at every target step",
         "| mechanisms | past_future |",
-        "| reading of the paper | --guided-reduction mean |",
+        "| interpretation of the paper | --guided-reduction mean |",
         "| data | prepare.sh, tokenise moses, source en, target de, lower no |",
         f"| checkpoint | `model.pt`, SHA-256 `{digest}` |",
         "| made by | `fairseq-capsule export model.pt prepared out --to transformers`, version ",
@@ -166,4 +166,3 @@ def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, 
 def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path):
     line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *TO, "--license", "mit")
     assert line == "--license belongs to --to transformers; leave it out"
-

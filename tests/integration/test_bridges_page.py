@@ -1,4 +1,7 @@
-"""docs/bridges.md: every command of the page, in order, on a small text and for a few updates."""
+"""docs/bridges.md: every command of the page, in order, on a small text and for a few updates.
+
+TensorBoard's command is of docs/training.md.
+"""
 
 import ast
 import re
@@ -11,9 +14,14 @@ from tests.integration.preparing import read
 from tests.integration.test_own_corpus_page import Clone
 from tests.libraries import library
 
-PAGE = (REPOSITORY / "docs/bridges.md").read_text(encoding="utf-8")
-BLOCKS = [block for block in re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL) if "pip install" not in block[2]]
 
+def blocks(page):
+    found = re.finditer(r"```(sh|python)\n(.*?)```", (REPOSITORY / page).read_text(encoding="utf-8"), re.DOTALL)
+    return [block for block in found if "pip install" not in block[2]]
+
+
+BLOCKS = blocks("docs/bridges.md")
+WATCHED = [block for block in blocks("docs/training.md") if "--tensorboard-logdir" in block[2]]
 
 SYSTEMS = ["runs/my-student", "runs/my-teacher"]  # in the order of the command
 
@@ -31,7 +39,7 @@ def clone(tmp_path_factory):
     translations = {file: [line.strip() for line in read(clone.folder / file)] for file in files}
     scores = ([0.5 + number / 100, *[0.5] * (len(raw[0]) - 1)] for number in (8, 0))
     write_comet(clone.folder / "comet.json", *raw, dict(zip(files, zip(translations.values(), scores))))
-    clone.run(BLOCKS[scored:], PATH)  # fairseq completes TensorBoard's files when it exits
+    clone.run([*BLOCKS[scored:], *WATCHED], PATH)  # fairseq completes TensorBoard's files when it exits
     return clone
 
 
@@ -72,7 +80,7 @@ def test_scores_in_the_format_of_comet_are_compared(clone):
 def test_tensorboard_gets_the_losses_and_the_routing(clone):
     from tensorboardX.proto import event_pb2
 
-    folder = clone.folder / "runs/my-watched/tensorboard"
+    folder = clone.folder / "runs/watched/tensorboard"
     (file,) = (folder / "valid").iterdir()
     assert {part.name for part in folder.iterdir()} >= {"train", "valid"}
     content, start, tags = file.read_bytes(), 0, {}

@@ -66,7 +66,7 @@ def test_learning_rates_from_scratch_follow_vaswani(name):
 def test_gradients_are_clipped_on_nist_and_in_lstms(name):
     for run in runs_of(name):
         clipped = run.setting.configs == "nist-zh-en" or run.config in (*LSTMS, "capsnmt")
-        clipped = clipped and "optimization.clip_norm=0" not in run.overrides  # a row with an older reading
+        clipped = clipped and "optimization.clip_norm=0" not in run.overrides  # a row with an older interpretation
         assert composed_of(run).optimization.get("clip_norm", 0) == clipped, run.title
 
 
@@ -85,7 +85,7 @@ def test_dropout_is_that_of_the_papers(name):
 
 @pytest.mark.parametrize("name", [name for name in table_names() if name != "readings"])
 def test_the_label_of_a_row_says_an_older_reading(name):
-    """The table of the readings names all of them in its labels."""
+    """The table of the interpretations names all of them in its labels."""
     table = load_table(name)
     for row in table.to_run():
         config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, PLACES))

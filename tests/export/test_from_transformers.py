@@ -1,0 +1,82 @@
+"""A model goes to transformers and back: the same logits, and raw text is read the same way."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from capsule_routing.text.preparation import TextPreparation
+from fairseq_capsule.hub import load
+from fairseq_capsule_lab.errors import LabError
+from tests.huggingface.models import TRANSFORMERS
+from tests.libraries import library
+from tests.zoo import build, case_name, make_batch, make_sentences, make_task
+
+library("transformers")
+from fairseq_capsule_lab.export.from_transformers import CHECKPOINT, write  # noqa: E402
+from fairseq_capsule_lab.export.to_transformers import exported, tokenizer  # noqa: E402
+
+MERGES = "#version: 0.2\na b\nb c</w>\n"
+ENGLISH = TextPreparation("en", "moses", lower=True, subwords="subword-nmt")
+WMT = {"lower": True, "drops_controls": True, "splits_hyphens": True, "subwords": "subword-nmt"}
+SIDES = [
+    (TextPreparation("en", "none"), TextPreparation("fr", "none")),
+    (ENGLISH, replace(ENGLISH, language="fr")),
+    (TextPreparation("en", "moses", **WMT), TextPreparation("zh", "jieba", **WMT)),
+    (TextPreparation("zh", "characters"), TextPreparation("yue", "characters")),
+    (ENGLISH, TextPreparation("ro", "moses", lower=True, subwords="subword-nmt", diacritics="remove")),
+]
+
+
+def in_transformers(model, task, sides, folder):
+    """Write a model and its tokenizer as `fairseq-capsule export` does."""
+    folder.mkdir()
+    exported(model).save_pretrained(folder)
+    tokenizer(task, sides, folder).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
+def test_the_checkpoint_computes_the_logits_of_the_model(arch, options, tmp_path):
+    trained = build(arch, options).eval()
+    folder = in_transformers(trained, make_task(), SIDES[0], tmp_path / "exported")
+    out = tmp_path / "out"
+    out.mkdir()
+    assert write(folder, out) == "en-fr"
+    (model,) = load(out / CHECKPOINT, out).models
+    batch = make_batch(make_sentences([(7, 5), (1, 9)]))
+    real = batch["target"].ne(1)
+    with torch.no_grad():
+        expected, logits = trained(**batch["net_input"])[0], model(**batch["net_input"])[0]
+    torch.testing.assert_close(logits[real], expected[real], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sides", SIDES, ids=lambda sides: f"{sides[0].tokenizer}-{sides[1].language}")
+def test_raw_text_is_read_and_written_as_before(sides, tmp_path):
+    codes = [tmp_path / f"codes.{side.language}" for side in sides]
+    for file, side in zip(codes, sides):
+        file.write_text(MERGES + f"{side.language[0]} {side.language[1]}</w>\n")
+    sides = tuple(
+        replace(side, codes="" if side.subwords == "none" else str(file)) for file, side in zip(codes, sides)
+    )
+    folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
+    out = tmp_path / "out"
+    out.mkdir()
+    write(folder, out)
+    hub = load(out / CHECKPOINT, out)
+    for before, after in zip(sides, (hub.tokenizer.source, hub.tokenizer.target)):
+        for line in ("Well-known\x01 “ABC”", "en fr  zh"):
+            assert after.encode(line) == before.encode(line)
+            assert after.decode(after.encode(line)) == before.decode(before.encode(line))
+
+
+def test_a_tokenizer_that_no_prepared_folder_can_describe_is_refused(tmp_path):
+    sides = TextPreparation("en", "moses", lower=True), TextPreparation("fr", "moses")
+    folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
+    with pytest.raises(LabError, match="another lower for en than for fr"):
+        write(folder, tmp_path)
+
+
+def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path):
+    with pytest.raises(LabError, match="name a folder with a model and a tokenizer"):
+        write(tmp_path, tmp_path)
