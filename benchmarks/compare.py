@@ -18,12 +18,10 @@ import signal
 import statistics
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 from unittest import mock
 
-import plain_routing
 import torch
 from count_kernels import count
 from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
@@ -44,28 +42,25 @@ from systems import (
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from capsule_routing.functions import in_float32
 from capsule_routing.modules import attention_routing
 
-PACKAGE, PLAIN, COMPILED = "package", "plain", "compiled"
 DEAREST = 10
 
 
 class System(NamedTuple):
-    """An architecture without its size; options; the share of steps of the bag-of-words loss; the form of routing."""
+    """An architecture without its size; options; the share of steps of the bag-of-words loss; compile the routing."""
 
     arch: str
     options: Dict[str, Any] = {}
     bow_steps: float = 1.0
-    form: str = PACKAGE
+    compiled: bool = False
 
 
 SYSTEMS = {
     "transformer": System("transformer"),
     "lstm": System("lstm"),
     "capsule-transformer": System("capsule_transformer"),
-    "capsule-transformer-plain": System("capsule_transformer", form=PLAIN),
-    "capsule-transformer-compiled": System("capsule_transformer", form=COMPILED),
+    "capsule-transformer-compiled": System("capsule_transformer", compiled=True),
     "gdr": System("gdr_transformer", {"guided_heads": "none"}),
     "gdr-losses": System("gdr_transformer"),
     "gdr-losses-quarter": System("gdr_transformer", bow_steps=0.25),
@@ -79,21 +74,20 @@ SYSTEMS = {
 }
 
 
-class InForm:
-    """A run in which the capsule-Transformer's routing functions have another form. They are compiled once."""
+class Compiled:
+    """A run in which the capsule-Transformer's routing functions are compiled, once for all lengths."""
 
-    functions: Dict[str, Dict[str, Any]] = {}
+    functions: Dict[str, Any] = {}
 
-    def __init__(self, run, form: str, backend: str):
+    def __init__(self, run, backend: str):
         self.run = run
-        self.form = form
-        if form not in self.functions:
-            change = partial(plain_routing.compiled, backend=backend) if form == COMPILED else in_float32
-            names = ("vertical_routing", "horizontal_routing")
-            self.functions[form] = {name: change(getattr(plain_routing, name)) for name in names}
+        for name in ("vertical_routing", "horizontal_routing"):
+            if name not in self.functions:
+                function = getattr(attention_routing, name)
+                self.functions[name] = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
 
     def __call__(self):
-        with mock.patch.multiple(attention_routing, **self.functions[self.form]):
+        with mock.patch.multiple(attention_routing, **self.functions):
             self.run()
 
 
@@ -114,13 +108,13 @@ def build_run(name: str, args, task, batches: List[dict], precision: str):
         run = Training(model, build_criterion(task, losses, bow_steps=system.bow_steps), batches, precision)
     else:
         run = Generation(model.to(PRECISIONS[precision]), task, batches, args.beam)
-    return model, run if system.form == PACKAGE else InForm(run, system.form, args.backend)
+    return model, Compiled(run, args.backend) if system.compiled else run
 
 
 def one_batch(run):
     """Return a run of the middle batch alone, with the same model."""
     alone = copy.copy(run)
-    if isinstance(run, InForm):
+    if isinstance(run, Compiled):
         alone.run = one_batch(run.run)
         return alone
     middle = slice(len(run.batches) // 2, len(run.batches) // 2 + 1)
@@ -200,7 +194,7 @@ def prepare(name: str, args, task, batches: List[dict], precision: str, row: Dic
         found = kernels(one_batch(run), args.device)
         row["kernels"] = sum(event.count for event in found)
         profiles += kernel_rows(name, precision, found)
-    elif not isinstance(run, InForm):
+    elif not isinstance(run, Compiled):
         row["kernels"] = sum(count(one_batch(run)).values())
     return run
 

@@ -8,14 +8,13 @@ is the median of the `--window` steps that end there.
 
 The last line is a JSON object. `rows` has the milliseconds by prefix and their `ratio` (the architecture divided by
 fairseq). `extra_growth` is the time that the architecture adds to fairseq's step at 480 words, divided by the same at
-96 words; 5 is linear. `--plot FILE --before REPORT` draws the rows together with those of an earlier report.
+96 words; 5 is linear.
 """
 
 import argparse
 import json
 import statistics
 from functools import partial
-from pathlib import Path
 from typing import Dict, List, Optional
 
 import torch
@@ -59,27 +58,6 @@ def step_times(models: Dict[str, torch.nn.Module], sentence: dict, words: int, a
     return times
 
 
-def plot(path: Path, report: dict, before: Optional[dict]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    arch, baseline = report["arch"], report["baseline"]
-    curves = {f"fairseq's {baseline}": (report, baseline), arch: (report, arch)}
-    if before is not None:
-        curves[f"{arch}, before"] = (before, arch)
-    figure, axes = pyplot.subplots(figsize=(6, 3.5))
-    for label, (source, name) in curves.items():
-        points = [(row["prefix"], row["milliseconds"][name]) for row in source["rows"]]
-        axes.plot(*zip(*points), marker="o", label=label)
-    axes.set(xlabel="words in the prefix", ylabel="milliseconds per step", xlim=(0, None), ylim=(0, None))
-    axes.legend()
-    axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="capsule_transformer_base", choices=sorted(MODEL_DATACLASS_REGISTRY))
@@ -93,8 +71,6 @@ def main():
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=1, help="number of decodings; their steps are pooled")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures to an image file")
-    parser.add_argument("--before", type=Path, metavar="REPORT", help="output of an earlier run to draw as well")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
     if min(args.prefixes) < args.window:
@@ -120,15 +96,11 @@ def main():
         print(
             f"{prefix:5} words: {args.arch} {ours:7.1f} ms, {baseline} {fairseq:7.1f} ms, ratio {ours / fairseq:5.2f}"
         )
-    settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
-    report = {"arch": args.arch, "baseline": baseline, "rows": rows, "settings": settings, **environment(args.device)}
+    report = {"arch": args.arch, "baseline": baseline, "rows": rows, "settings": vars(args), **environment(args.device)}
     extra = {row["prefix"]: row["extra"] for row in rows}
     if {SHORT, LONG} <= set(extra):
         report["extra_growth"] = extra[LONG] / extra[SHORT]
         print(f"the time added to fairseq's step grows {report['extra_growth']:.1f} times from {SHORT} to {LONG} words")
-    if args.plot:
-        before = json.loads(args.before.read_text().splitlines()[-1]) if args.before else None
-        plot(args.plot, report, before)
     if args.json:
         print(json.dumps(report))
 

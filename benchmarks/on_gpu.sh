@@ -9,7 +9,7 @@
 #
 # A part that fails does not stop the next one. Without names these parts run, in this order, each within its seconds:
 #   training 100    systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
-#   routing 60      hand-written gradients, plain autograd and torch.compile of the routing functions: routing.csv
+#   routing 60      the routing functions alone, also under torch.compile: routing.csv
 #   precisions 80   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
 #   tests 40        the tests that need a GPU, if pytest is there
 #   generation 80   beam 5, in batches and one sentence at a time, fp16: generation.csv
@@ -71,8 +71,8 @@ run() { # stops the program at the end of the part
 compare() { run "$here/compare.py" "${compare[@]}" "$@"; }
 
 training() {
-    compare --systems transformer lstm capsule-transformer capsule-transformer-plain gdr gdr-losses gdr-losses-quarter gret \
-        selective query-key-norm capsnmt gdr-lstm --precision bf16 --max-tokens "$batch" --seconds 70 \
+    compare --systems transformer lstm capsule-transformer gdr gdr-losses gdr-losses-quarter gret selective \
+        query-key-norm capsnmt gdr-lstm --precision bf16 --max-tokens "$batch" --seconds 70 \
         --out "$out/training.csv" --profile "$out/kernels.csv"
 }
 routing() { run "$here/routing_forms.py" "${routing[@]}" --out "$out/routing.csv"; }
@@ -97,7 +97,7 @@ updates() {
         --ways "${ways[@]}" --out "$out/updates.csv" --losses "$out/losses.csv"
 }
 compile() {
-    compare --systems transformer capsule-transformer capsule-transformer-plain capsule-transformer-compiled --backend "$compiler" \
+    compare --systems transformer capsule-transformer capsule-transformer-compiled --backend "$compiler" \
         --precision bf16 --max-tokens "$batch" --seconds 35 --out "$out/training.csv"
 }
 long() { run "$here/routing.py" "${shared[@]}" --no-loops --batch 4 --json; }

@@ -1,12 +1,12 @@
-"""Measure the routing functions alone: hand-written gradient, plain autograd, and plain autograd compiled.
+"""Measure the routing functions alone, as they are and under `torch.compile`.
 
     python benchmarks/routing_forms.py --device cuda --out routing.csv
 
-`package` is the function of `capsule_routing.functions`, `plain` that of `plain_routing.py`, `compiled` the plain one
-under `torch.compile`: one graph for all lengths, to which the conversion of bfloat16 to float32 belongs. Each row has
-the median milliseconds of the forward pass and of forward and backward, and the peak memory of both. `ratio` is the
-time of forward and backward divided by the package's. A batch has `--tokens` words in sentences of one length; the
-first tenth of the sentences has padding. `first_pass_seconds` of `compiled` is the time of compilation.
+`package` is the function of `capsule_routing.functions`, `compiled` the same under `torch.compile`: one graph for all
+lengths, to which the conversion of bfloat16 to float32 belongs. Each row has the median milliseconds of the forward
+pass and of forward and backward, and the peak memory of both. `ratio` is the time of forward and backward divided by
+the package's. A batch has `--tokens` words in sentences of one length; the first tenth of the sentences has padding.
+`first_pass_seconds` of `compiled` is the time of compilation.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-import plain_routing as plain
 import torch
 from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
 from rows import write_rows
@@ -34,11 +33,10 @@ def functions(backend: str) -> Dict[str, Dict[str, Callable[..., torch.Tensor]]]
     """Return the forms of each routing: functions of the inputs and the padding mask."""
 
     def forms(name: str, **options) -> Dict[str, Callable[..., torch.Tensor]]:
-        plain_form = partial(getattr(plain, name), iterations=ITERATIONS, **options)
+        function = partial(getattr(routing, name), iterations=ITERATIONS, **options)
         return {
-            "package": partial(getattr(routing, name), iterations=ITERATIONS, **options),
-            "plain": routing.in_float32(plain_form),
-            "compiled": plain.compiled(plain_form, backend),
+            "package": function,
+            "compiled": torch.compile(function, fullgraph=True, dynamic=True, backend=backend),
         }
 
     return {

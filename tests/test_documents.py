@@ -110,10 +110,12 @@ def test_python_blocks_run(name, place, monkeypatch):
         exec(compile(with_files_of(place, block), name, "exec"), names)
 
 
-def test_the_page_about_pytorch_needs_no_fairseq():
+def test_the_page_about_pytorch_needs_no_fairseq_and_prints_what_it_shows():
+    shown = re.findall(r"```text\n(.*?)```", TEXTS["docs/pytorch.md"], re.DOTALL)
     code = "import sys; sys.modules['fairseq'] = None\n" + "".join(PYTHON["docs/pytorch.md"])
     finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
+    assert finished.stdout == "".join(shown)
 
 
 def test_the_script_in_the_page_about_corpora_is_the_real_one():

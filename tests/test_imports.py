@@ -18,7 +18,7 @@ def run(code):
     return finished.stdout.split()
 
 
-PURE = ["text", "functions", "functions.naive", "losses", "modules", "huggingface"]
+PURE = ["text", "functions", "losses", "modules", "huggingface"]
 
 
 def test_the_library_imports_torch_alone():  # and transformers

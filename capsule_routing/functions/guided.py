@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from capsule_routing.functions.dynamic import RoutingResult, dynamic_routing
 from capsule_routing.functions.precision import in_float32, without_autocast
+from capsule_routing.functions.routing import RoutingResult, dynamic_routing
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 

@@ -1,6 +1,6 @@
-"""What generation keeps between steps: keys, values, queries, routed prefixes, and the votes of PAST and FUTURE."""
+"""What generation keeps between steps: keys, values, what changes logits, and the votes of PAST and FUTURE."""
 
-from typing import Any, List, NoReturn
+from typing import Any, List, NoReturn, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -8,7 +8,6 @@ from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, Encod
 
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import SourceParts
-from capsule_routing.modules.prefix import Extended, extend
 
 
 class _KeptLayer(CacheLayerMixin):
@@ -49,37 +48,24 @@ class _KeptLayer(CacheLayerMixin):
         raise NotImplementedError(f"{type(self).__name__} keeps no keys and values")
 
 
-class PrefixLayer(_KeptLayer):
-    """The prefix of a self-attention that routes its logits (`capsule_routing.modules.prefix`)."""
+class LogitsLayer(_KeptLayer):
+    """What the modules that change the logits of a self-attention keep of the prefix: a tensor for each of them."""
 
-    def extend(self, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Extended:
-        """Append a position `[B, H, 1, d]`; arguments as in `capsule_routing.modules.prefix.extend`."""
-        self.device, self.batch_size = query.device, len(query)
-        extended = extend(self.kept, query, key, value, scale)
-        self.kept = extended.prefix
-        return extended
+    def change(self, modules: Sequence[Any], rows: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+        """Return the rows `[B, H, N, L]` of new positions as `forward_next` of the modules changes them, in order."""
+        self.device, self.batch_size = rows.device, len(rows)
+        kept = [None] * len(modules) if self.kept is None else self.kept
+        self.kept = []
+        for module, earlier in zip(modules, kept, strict=True):
+            rows, so_far = module.forward_next(rows, padding_mask, earlier)
+            self.kept.append(so_far)
+        return rows
 
-    def select(self, rows: Tensor) -> Any:
-        return self.kept.index_select(0, rows)
-
-    def get_seq_length(self) -> int:
-        return 0 if self.kept is None else self.kept.length
-
-
-class QueriesLayer(_KeptLayer):
-    """The queries so far of a self-attention in which earlier words mask keys. Each step computes all logits again."""
-
-    def extend(self, queries: Tensor) -> Tensor:
-        """Append new queries `[B, H, N, d]`, and return all."""
-        self.device, self.batch_size = queries.device, len(queries)
-        self.kept = queries if self.kept is None else torch.cat([self.kept, queries], dim=2)
-        return self.kept
-
-    def select(self, rows: Tensor) -> Tensor:
-        return self.kept[rows]
+    def select(self, rows: Tensor) -> List[Tensor]:
+        return [part[rows] for part in self.kept]
 
     def get_seq_length(self) -> int:
-        return 0 if self.kept is None else self.kept.size(2)
+        return 0 if self.kept is None else self.kept[0].size(-1)
 
 
 class VotesLayer(_KeptLayer):
@@ -100,9 +86,8 @@ class VotesLayer(_KeptLayer):
 
 def new_cache(config: CapsuleConfig) -> EncoderDecoderCache:
     """Return an empty cache for a model with this configuration."""
-    selects = config.selective_attention in ("decoder", "both")
-    routes = config.decoder_routing != "none" and not selects
-    own: List[Any] = [PrefixLayer() if routes else DynamicLayer() for _ in range(config.decoder_layers)]
-    own += [QueriesLayer() for _ in range(config.decoder_layers) if selects]
+    changed = config.decoder_routing != "none" or config.selective_attention in ("decoder", "both")
+    own: List[Any] = [DynamicLayer() for _ in range(config.decoder_layers)]
+    own += [LogitsLayer() for _ in range(config.decoder_layers) if changed]
     source: List[Any] = [DynamicLayer() for _ in range(config.decoder_layers)]
     return EncoderDecoderCache(Cache(layers=own), Cache(layers=[*source, VotesLayer()]))

@@ -13,7 +13,7 @@ from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from capsule_routing.huggingface.cache import PrefixLayer, QueriesLayer
+from capsule_routing.huggingface.cache import LogitsLayer
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
 
@@ -89,27 +89,22 @@ class Attention(nn.Module):
         """
         q, k, v = (self._heads(projection(states)) for projection in (self.q_proj, self.k_proj, self.v_proj))
         cache = None if memory is None or memory.cache is None else memory.cache.self_attention_cache
-        changes_logits = not (self.selective_attention is None and self.routing is None)
-        if padding_mask is not None and changes_logits:  # logits of padding are 0, and do not affect others
+        changes = [part for part in (self.selective_attention, self.routing) if part is not None]
+        if padding_mask is not None and changes:  # logits of padding are 0, and do not affect others
             new = padding_mask[:, None, -q.size(2) :, None]
             q, k = q.masked_fill(new, 0), k.masked_fill(new, 0)
-        scale = self.scale
+        q = self.scale * q
         if self.query_key_norm is not None:
-            (q, k), scale = self.query_key_norm(scale * q, k), 1.0
-        if cache is not None and changes_logits and self.selective_attention is None:
-            return self._attend(*self._extend(cache.layers[self.layer], q, k, v, scale), padding_mask)
-        q, rows = scale * q, q.size(2)
+            q, k = self.query_key_norm(q, k)
         if cache is not None:
             k, v = cache.update(k, v, self.layer)
-            if self.selective_attention is not None:
-                q = self._all_queries(cache.layers[len(cache.layers) // 2 + self.layer], q)
         logits = q @ k.mT
-        factors: Any = (q, k)
-        if self.selective_attention is not None:
-            logits, factors = self.selective_attention(logits, padding_mask), None
-        if self.routing is not None:
-            logits = self.routing(logits, padding_mask, factors=factors)
-        return self._attend(logits[:, :, -rows:], v, padding_mask)
+        if cache is None:
+            for number, part in enumerate(changes):
+                logits = part(logits, padding_mask, factors=None if number else (q, k))
+        elif changes:
+            logits = self._kept(cache).change(changes, logits, padding_mask)
+        return self._attend(logits, v, padding_mask)
 
     def cross(self, states: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         """Attend to the source; arguments and results as in `forward`."""
@@ -128,24 +123,11 @@ class Attention(nn.Module):
     def _heads(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    @staticmethod
-    def _all_queries(layer: Any, q: Tensor) -> Tensor:
-        """Append queries of new positions to the prefix, and return all."""
-        if not isinstance(layer, QueriesLayer):
-            raise TypeError("a model with selective attention needs a cache of its own: pass none, or its new_cache()")
-        return layer.extend(q)
-
-    def _extend(self, layer: Any, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tuple[Tensor, Tensor]:
-        """Append new positions to the prefix. Returns their routed logits `[B, H, L, K]`, and all values."""
-        assert self.routing is not None
-        if not isinstance(layer, PrefixLayer):
-            raise TypeError("a model that routes attention needs a cache of its own: pass none, or its new_cache()")
-        rows = []
-        for position in zip(q.split(1, dim=2), k.split(1, dim=2), v.split(1, dim=2)):
-            _, row, queries, keys, logits, values = layer.extend(*position, scale)
-            rows.append(self.routing.forward_last(row, queries, keys, logits, scale))
-        length = values.size(2)
-        return torch.cat([pad(row, (0, length - row.size(3))) for row in rows], dim=2), values
+    def _kept(self, cache: Any) -> LogitsLayer:
+        layer = cache.layers[len(cache.layers) // 2 + self.layer]
+        if not isinstance(layer, LogitsLayer):
+            raise TypeError("a model that changes attention logits needs a cache of its own: pass none, or new_cache()")
+        return layer
 
     def _attend(self, logits: Tensor, values: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
         queries, keys = logits.shape[2:]

@@ -1,14 +1,19 @@
 """Capsule routing of the logits of self-attention, the addition of the capsule-Transformer to a layer."""
 
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
 
-from capsule_routing.functions import horizontal_routing, in_float32, route_last_token, vertical_routing
+from capsule_routing.functions import horizontal_routing, in_float32, vertical_routing
 from capsule_routing.modules.layers import zero_
 
 Factors = Optional[Tuple[Tensor, Tensor]]
+# In training, the routing of longer sentences is computed again in the backward pass. At this length Base would keep
+# 1.5 times as much for it as without routing.
+LONGEST_SAVED = 56
 
 
 class AttentionRouting(nn.Module):
@@ -67,19 +72,47 @@ class AttentionRouting(nn.Module):
             padding_mask: `[B, L]`, True marks padding.
             factors: queries and keys `[B, H, L, d]`, padded rows 0, with `E = q kᵀ`; used where this is faster.
         """
-        vertical = None if self.acceptance is None else torch.mul(*self.accepted(logits, padding_mask))
-        return vertical, self._horizontal(logits, padding_mask, factors)
+        vertical = horizontal = None
+        if self.acceptance is not None:
+            vertical = torch.mul(*self.accepted(logits, padding_mask))
+        if self.horizontal:
+            options: Any = {"padding_mask": padding_mask, "causal": self.causal, "factors": factors}
+            horizontal = horizontal_routing(logits, self.iterations, **options)
+        return vertical, horizontal
 
-    @in_float32  # converts half precision once for both parts, and casts the sum back once
     def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
-        routed = logits
-        if self.acceptance is not None:
-            acceptance, omega = self.accepted(logits, padding_mask)
-            # A matrix product, because the gradients of its factors are products too. Those of `addcmul` are sums.
-            routed = torch.baddbmm(logits.flatten(2), acceptance.flatten(1, 2), omega.flatten(2)).view_as(logits)
-        horizontal = self._horizontal(logits, padding_mask, factors)
-        return routed if horizontal is None else routed + horizontal
+        if torch.is_grad_enabled() and logits.size(3) > LONGEST_SAVED:
+            options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing in it is random
+            return checkpoint(self._routed, logits, padding_mask, factors, **options)
+        return self._routed(logits, padding_mask, factors)
+
+    @in_float32  # converts half precision once for both parts, and casts the sum back once
+    def _routed(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Tensor:
+        for part in self.capsules(logits, padding_mask, factors):
+            if part is not None:
+                logits = logits + part
+        return logits
+
+    def forward_next(
+        self, rows: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
+    ) -> Tuple[Tensor, Tensor]:
+        """Compute the rows of `forward` of new positions at the end, under the causal mask.
+
+        A row depends only on rows of earlier positions.
+
+        Args:
+            rows: their logits `[B, H, N, L]`; one position a step is `N = 1`.
+            padding_mask: not used: logits are 0 at padding.
+            earlier: the second result of the step before, `[B, H, L - N, L - N]`; None at the first step.
+
+        Returns:
+            The rows `[B, H, N, L]`, and the logits of all positions so far, `[B, H, L, L]`, 0 above the diagonal.
+        """
+        number, length = rows.shape[2:]
+        logits = rows.new_zeros(*rows.shape[:2], length, length) if earlier is None else pad(earlier, (0, number) * 2)
+        logits[:, :, length - number :] = rows.tril(length - number)
+        return rows + horizontal_routing(logits, self.iterations, last=number), logits
 
     @in_float32  # also for the sum of vote weights, which overflows float16 in a long sentence
     def accepted(self, logits: Tensor, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -93,16 +126,3 @@ class AttentionRouting(nn.Module):
         weight, bias = (part.to(weights.dtype) for part in (self.acceptance.weight, self.acceptance.bias))
         acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
         return acceptance[:, :, None, None], omega.unsqueeze(1)
-
-    def _horizontal(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Optional[Tensor]:
-        if not self.horizontal:
-            return None
-        return horizontal_routing(
-            logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
-        )
-
-    def forward_last(
-        self, row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, scale: float
-    ) -> Tensor:
-        """Compute the last query's row of `forward`, `[B, H, 1, L]`. Arguments as in `route_last_token`."""
-        return route_last_token(row, queries, keys, logits, self.iterations, scale=scale)

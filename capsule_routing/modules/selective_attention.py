@@ -68,23 +68,28 @@ class SelectiveAttention(nn.Module):
         return sums if padding_mask is None else sums.masked_fill(padding_mask[:, None, :, None], 0)
 
     def forward_next(
-        self, row: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
+        self, rows: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor]:
-        """Compute the last query's row of `forward`, `[B, H, 1, L]`.
+        """Compute the rows of `forward` of new positions at the end, under the causal mask.
 
         Args:
-            row: its logits `[B, H, 1, L]`.
+            rows: their logits `[B, H, N, L]`; one position a step is `N = 1`.
             padding_mask: `[B, L]`, True marks padding.
-            earlier: `[B, 1, 1, L - 1]`, the second result of the step before; None at the first step.
+            earlier: `[B, 1, 1, L - N]`, the second result of the step before; None at the first step.
 
         Returns:
-            The row, and the masks of all words so far, `[B, 1, 1, L]`, in float32 or higher.
+            The rows, and the masks of all words so far, `[B, 1, 1, L]`, in float32 or higher.
         """
-        exact = row.to(torch.promote_types(row.dtype, torch.float32))  # a sum over many steps
-        so_far = exact.new_zeros(row[:, :1].shape) if earlier is None else pad(earlier, (0, 1))
-        masks = exact[:, :1].relu().masked_fill(_first(padding_mask, row), 0)
-        masks[..., -1] = 0  # its own word
-        return (exact - so_far).to(row.dtype), so_far + masks
+        number, length = rows.shape[2:]
+        exact = rows.to(torch.promote_types(rows.dtype, torch.float32))  # a sum over many steps
+        so_far = exact.new_zeros(len(rows), 1, 1, length) if earlier is None else pad(earlier, (0, number))
+        kept = torch.ones(number, length, dtype=torch.bool, device=rows.device).triu(length - number)
+        masks = exact[:, :1].relu().masked_fill(kept | _first(padding_mask, rows), 0)
+        running = masks.cumsum(2)
+        sums = so_far + (running - masks)
+        if padding_mask is not None:
+            sums = sums.masked_fill(padding_mask[:, None, -number:, None], 0)
+        return (exact - sums).to(rows.dtype), so_far + running[:, :, -1:]
 
 
 def _first(padding_mask: Optional[Tensor], like: Tensor) -> Tensor:

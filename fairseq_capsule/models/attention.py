@@ -7,9 +7,9 @@ from fairseq import utils
 from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from capsule_routing.errors import UserError
-from capsule_routing.modules.prefix import extend
 from fairseq_capsule.mechanisms.base import IncrementalState, add_part
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
@@ -66,20 +66,28 @@ class SplitAttention(MultiheadAttention):
         Returns:
             The output `[L, B, C]`, and the attention `[B, L, K]` (`[H, B, L, K]` with `need_head_weights`) or None.
         """
-        if incremental_state is None:
+        weights = None
+        asked = need_weights or need_head_weights
+        if incremental_state is None and not (self.changes_logits or asked):
             q, k, v = self.factors(query, key_padding_mask, key)
-            logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
-        elif self.self_attention:
-            logits, v, key_padding_mask = self._extend(incremental_state, query, key_padding_mask)
+            dropout = self.dropout_module
+            p = dropout.p if dropout.training or dropout.apply_during_inference else 0.0
+            output = scaled_dot_product_attention(q, k, v, _added(q, key_padding_mask, attn_mask), p, scale=1.0)
         else:
-            logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
-        weights = masked_attention(logits, key_padding_mask, attn_mask)
-        output = self.dropout_module(weights.type_as(v)) @ v
+            if incremental_state is None:
+                q, k, v = self.factors(query, key_padding_mask, key)
+                logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
+            elif self.self_attention:
+                logits, v, key_padding_mask = self._extend(incremental_state, query, key_padding_mask)
+            else:
+                logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
+            weights = masked_attention(logits, key_padding_mask, attn_mask)
+            output = self.dropout_module(weights.type_as(v)) @ v
         if self.combines_heads is None:
             output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
         else:
             output = getattr(self, self.combines_heads)(output.transpose(1, 2)).transpose(0, 1)
-        if not (need_weights or need_head_weights):
+        if weights is None or not asked:
             return output, None
         return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
 
@@ -145,26 +153,19 @@ class SplitAttention(MultiheadAttention):
     def _extend(self, incremental_state: IncrementalState, query: Tensor, mask: Optional[Tensor]) -> Step:
         """Append the new position to the prefix."""
         saved: Dict[str, Any] = dict(self._get_input_buffer(incremental_state))
-        prefix = saved.get("prefix")
-        before = prefix.length if prefix else saved["prev_key"].size(2) if saved else 0
+        before = saved["prev_key"].size(2) if saved else 0
         q, k, v = self._project(query)
         saved["prev_key_padding_mask"] = mask = self._append_prev_key_padding_mask(
             mask, saved.get("prev_key_padding_mask"), batch_size=q.size(0), src_len=before + 1, static_kv=False
         )
         mask = None if mask is None else mask.bool()
-        (q, k), scale = _zero_padding(None if mask is None else mask[:, -1:], q, k), self.scaling
-        if self.changes_factors:
-            (q, k), scale = self._changed_factors(q * scale, k), 1.0
-        parts = [getattr(self, name) for name in self.changes_logits]
-        if len(parts) == 1 and hasattr(parts[0], "forward_last"):
-            saved["prefix"], *rows, values = extend(prefix, q, k, v, scale)
-            self._set_input_buffer(incremental_state, saved)
-            return parts[0].forward_last(*rows, scale), values, mask
+        q, k = self._changed_factors(*_zero_padding(None if mask is None else mask[:, -1:], q * self.scaling, k))
         for name, row in (("prev_key", k), ("prev_value", v)):
             saved[name] = torch.cat([saved[name], row], 2) if before else row
+        parts = [getattr(self, name) for name in self.changes_logits]
         if not all(hasattr(part, "forward_next") for part in parts):
-            return self._changed_row(incremental_state, saved, q * scale, saved["prev_key"], mask)
-        logits = q * scale @ saved["prev_key"].transpose(2, 3)
+            return self._changed_row(incremental_state, saved, q, saved["prev_key"], mask)
+        logits = q @ saved["prev_key"].transpose(2, 3)
         for name, part in zip(self.changes_logits, parts):
             logits, saved[f"prev_{name}"] = part.forward_next(logits, mask, saved.get(f"prev_{name}"))
         self._set_input_buffer(incremental_state, saved)
@@ -214,16 +215,23 @@ def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor
 
 def masked_attention(logits: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]) -> Tensor:
     """Return `softmax(mask(logits))`; arguments as in `SplitAttention.forward`."""
-    # Masks are added instead of filled in. The softmax then stops the gradient, so no pass masks the gradient.
-    if attn_mask is not None:
-        logits = logits + attn_mask
-    if key_padding_mask is not None:
-        # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would
-        # be NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
-        lowest = torch.finfo(logits.dtype).min / 2
-        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
-        logits = logits + padding[:, None, None, :]
-    return utils.softmax(logits, dim=-1)
+    mask = _added(logits, key_padding_mask, attn_mask)
+    return utils.softmax(logits if mask is None else logits + mask, dim=-1)
+
+
+def _added(like: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]) -> Optional[Tensor]:
+    """Return what both masks add to the logits, `[L, K]` or `[B, 1, 1 or L, K]`; None without masks.
+
+    Masks are added instead of filled in. The softmax then stops the gradient, so no pass masks the gradient.
+    """
+    mask = None if attn_mask is None else attn_mask.type_as(like)
+    if key_padding_mask is None:
+        return mask
+    # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would be
+    # NaN. Half of the lowest number, so that the sum with a logit is finite in float16. The softmax is in float32.
+    lowest = max(torch.finfo(like.dtype).min, torch.finfo(torch.float32).min) / 2
+    padding = like.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)[:, None, None, :]
+    return padding if mask is None else mask + padding
 
 
 ATTRIBUTES = {"self": "self_attn", "cross": "encoder_attn"}  # of fairseq's layers, by the kind of the attention

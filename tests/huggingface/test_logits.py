@@ -20,7 +20,6 @@ from transformers import AutoModelForSeq2SeqLM  # noqa: E402
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache  # noqa: E402
 from transformers.modeling_outputs import BaseModelOutput  # noqa: E402
 
-from capsule_routing.functions import LONGEST_BLOCK  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported, refusal  # noqa: E402
 
 BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
@@ -132,16 +131,6 @@ def test_targets_may_be_padded_on_the_left(arch, options):
     assert (torch.cat([output.logits, continued.logits], dim=1) - expected)[words].abs().max() < 1e-9
 
 
-def test_a_prefix_may_be_longer_than_a_block_of_the_routing():
-    copy = exported(build("capsule_transformer", {"decoder_layers": 1}).double())
-    tokens = torch.randint(4, 44, (2, LONGEST_BLOCK + 10))
-    sources = torch.randint(4, 44, (2, 5))
-    whole = copy(input_ids=sources, decoder_input_ids=tokens, use_cache=False).logits
-    output = copy(input_ids=sources, decoder_input_ids=tokens[:, :-3], use_cache=True)
-    rest = copy(input_ids=sources, decoder_input_ids=tokens[:, -3:], cache=output.cache).logits
-    assert (torch.cat([output.logits, rest], dim=1) - whole).abs().max() < 1e-9
-
-
 @pytest.mark.parametrize("share", [{}, {"share_decoder_input_output_embed": True}, {"share_all_embeddings": True}])
 def test_a_saved_model_is_the_same_and_has_equal_embeddings_once(tmp_path, share):
     copy = exported(build("capsule_transformer", {"past_future": "gdr", "global_representation": "capsule", **share}))
@@ -193,7 +182,7 @@ def test_what_the_model_cannot_compute_is_refused():
     with pytest.raises(TypeError, match="encoder_outputs must be"):
         copy(**inputs, encoder_outputs=BaseModelOutput(copy.encoder(inputs["input_ids"]).last_hidden_state))
     plain = EncoderDecoderCache(DynamicCache(config=copy.config), DynamicCache(config=copy.config))
-    with pytest.raises(TypeError, match="a model that routes attention needs a cache of its own"):
+    with pytest.raises(TypeError, match="a model that changes attention logits needs a cache of its own"):
         copy(**inputs, cache=plain)
     copy = exported(build("gdr_transformer_base"))
     with pytest.raises(TypeError, match="a model with PAST and FUTURE needs a cache of its own"):

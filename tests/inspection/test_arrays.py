@@ -10,7 +10,7 @@ from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from capsule_routing.errors import UserError
-from capsule_routing.functions import dynamic
+from capsule_routing.functions import routing
 from capsule_routing.modules import CapsulePooling, global_representation
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.past_future import past_future
@@ -53,10 +53,17 @@ def axes(array):
 
 @pytest.fixture
 def couplings(monkeypatch):
-    """The couplings of every iteration of every routing, in the order of computation."""
+    """The couplings of every iteration of every dynamic routing, in the order of computation."""
     seen = []
-    plain = dynamic.masked_softmax
-    monkeypatch.setattr(dynamic, "masked_softmax", lambda *args: seen.append(plain(*args)) or seen[-1])
+    plain = routing.masked_softmax
+
+    def recorded(logits, dim, *options):
+        coupling = plain(logits, dim, *options)
+        if dim < 0:  # not in vertical routing
+            seen.append(coupling)
+        return coupling
+
+    monkeypatch.setattr(routing, "masked_softmax", recorded)
     return seen
 
 

@@ -7,8 +7,10 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from capsule_routing.modules import QueryKeyNorm
 from fairseq_capsule import extending
 from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small
 
 
@@ -99,3 +101,25 @@ def test_presets_with_options_that_do_not_exist_or_another_meaning_are_refused()
         extending.add_presets("sum", on={"runing_sum": True})
     with pytest.raises(ValueError, match="architecture gdr_transformer_base: it is registered with other options"):
         extending.add_presets("gdr", on={"past_future": "clf"})
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_attention_with_its_own_logits_is_fused_unless_weights_are_asked_for(causal, monkeypatch):
+    """Also for a sentence of padding alone, whose output is finite."""
+    torch.manual_seed(1)
+    attention = SplitAttention(12, 3)
+    attention.attach("query_key_norm", "factors", QueryKeyNorm(3))
+    x = torch.randn(5, 3, 12, requires_grad=True)
+    padded = torch.tensor([[False] * 5, [True] * 2 + [False] * 3, [True] * 5])
+    future = torch.full((5, 5), float("-inf")).triu(1) if causal else None
+    options = dict(key_padding_mask=padded, attn_mask=future)
+    found = []
+    for asked in (True, False):
+        if not asked:
+            monkeypatch.setattr("fairseq_capsule.models.attention.masked_attention", None)
+        output, weights = attention(x, need_weights=asked, **options)
+        assert (weights is not None) == asked
+        found.append([output, *torch.autograd.grad(output[~padded.T].square().sum(), [x, *attention.parameters()])])
+    for explicit, fused in zip(*found, strict=True):
+        assert fused.isfinite().all()
+        torch.testing.assert_close(fused, explicit, rtol=1e-4, atol=1e-5)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from capsule_routing.functions import horizontal_routing, vertical_routing
-from capsule_routing.modules import AttentionRouting
+from capsule_routing.modules import AttentionRouting, attention_routing
 from tests.routing.test_attention_routing import attention_inputs
 from tests.routing.test_dynamic import masks
 
@@ -25,6 +25,45 @@ def test_the_forward_pass_adds_both_capsules():
         for h in range(3):
             expected = logits[b, h] + shares[h] * omega[b] + horizontal[b, h]
             torch.testing.assert_close(routing(logits, mask, (q, k))[b, h], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("sizes", [[1] * 7, [4, 2, 1]])
+def test_new_positions_equal_those_of_the_whole_sentence(sizes):
+    q, k = attention_inputs()
+    logits = q @ k.mT
+    routing, earlier, length = AttentionRouting(3, vertical=False, causal=True), None, 0
+    expected = routing(logits)
+    for size in sizes:
+        length += size
+        if earlier is not None:  # beam search reorders what is kept
+            order = torch.randperm(len(logits))
+            logits, expected, earlier = logits[order], expected[order], earlier.index_select(0, order)
+        row, earlier = routing.forward_next(logits[:, :, length - size : length, :length], None, earlier)
+        seen = torch.ones(size, length, dtype=torch.bool).tril(length - size)
+        torch.testing.assert_close(
+            row[..., seen], expected[:, :, length - size : length, :length][..., seen], rtol=0, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("compiled, autocast", [(False, False), (False, True), (True, False)])
+def test_a_routing_that_is_computed_again_has_the_same_gradients_and_saves_less(monkeypatch, compiled, autocast):
+    q, k = (rows.float().requires_grad_() for rows in attention_inputs(heads=4))
+    routing = AttentionRouting(4)
+    torch.nn.init.normal_(routing.acceptance.weight)
+    results, saved = [], []
+    for longest in (6, 7):
+        monkeypatch.setattr(attention_routing, "LONGEST_SAVED", longest)
+        torch.compiler.reset()
+        run = torch.compile(routing, fullgraph=True, backend="aot_eager") if compiled else routing
+        kept = []
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda part: kept.append(part.numel()) or part, lambda x: x)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast), hooks:
+            routed = run(q @ k.mT, None, (q, k))
+        saved.append(sum(kept))
+        results.append((routed, *torch.autograd.grad(routed.square().sum(), (q, k, *routing.parameters()))))
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want)
+    assert saved[0] < saved[1] / 2
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -53,18 +53,19 @@ def test_the_norm_equals_the_literal_formula():
     _compare(changed @ changed_keys.transpose(2, 3), literal, [queries, keys, norm.scale])
 
 
+@pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.parametrize("padded", [False, True])
-def test_one_word_at_a_time_gives_the_same(padded):
+def test_new_words_give_the_same(padded, words):
     queries, keys, mask = _factors()
     mask = mask if padded else torch.zeros_like(mask)
     logits = _logits(queries, keys, mask).detach()
     selection, earlier = SelectiveAttention(True), None
     whole = selection(logits, mask)
-    for l in range(L):
-        seen = mask[:, : l + 1] if padded else None
-        row, earlier = selection.forward_next(logits[:, :, l : l + 1, : l + 1], seen, earlier)
-        words = ~mask[:, l]
-        torch.testing.assert_close(row[words, :, 0], whole[words, :, l, : l + 1], rtol=0, atol=1e-13)
+    for start in range(0, L, words):
+        stop = min(start + words, L)
+        seen = mask[:, :stop] if padded else None
+        rows, earlier = selection.forward_next(logits[:, :, start:stop, :stop], seen, earlier)
+        torch.testing.assert_close(rows, whole[:, :, start:stop, :stop], rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

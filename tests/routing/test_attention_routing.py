@@ -55,6 +55,19 @@ def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
     same_with_gradient(fast, literal, *attention_inputs())
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("last", [1, 3])
+def test_the_last_rows_can_be_computed_alone(last, masked):
+    mask = masks((3, 7))[0] if masked else None
+    q, k = without_padding(mask, *attention_inputs())
+    logits = q @ k.mT
+    for causal in (False, True):
+        options = dict(padding_mask=mask, causal=causal)
+        whole = horizontal_routing(logits, 3, **options)
+        rows = horizontal_routing(logits, 3, last=last, **options)
+        torch.testing.assert_close(rows, whole[:, :, -last:], rtol=0, atol=1e-13)
+
+
 def test_attention_to_another_sequence_equals_the_loops():
     torch.manual_seed(1)
     logits = torch.randn(2, 3, 5, 4, dtype=torch.float64)
