@@ -108,7 +108,7 @@ def test_an_attention_with_its_own_logits_is_fused_unless_weights_are_asked_for(
     """Also for a sentence of padding alone, whose output is finite."""
     torch.manual_seed(1)
     attention = SplitAttention(12, 3)
-    attention.attach("query_key_norm", "factors", QueryKeyNorm(3))
+    attention.attach("selective_attention", "factors", QueryKeyNorm(3))
     x = torch.randn(5, 3, 12, requires_grad=True)
     padded = torch.tensor([[False] * 5, [True] * 2 + [False] * 3, [True] * 5])
     future = torch.full((5, 5), float("-inf")).triu(1) if causal else None
