@@ -85,7 +85,7 @@ def test_the_extra_is_named_if_the_library_is_missing(monkeypatch, capsys):
         raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
     monkeypatch.setattr(cli.importlib, "import_module", without)
-    assert cli.main(["export", "model.pt"]) == 1
+    assert cli.main(["export"]) == 1
     assert capsys.readouterr().err == (
         "fairseq-capsule export: error: transformers is not installed: pip install 'fairseq-capsule[huggingface]'\n"
     )
@@ -166,4 +166,3 @@ def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, 
 def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path):
     line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *TO, "--license", "mit")
     assert line == "--license belongs to --to transformers; leave it out"
-

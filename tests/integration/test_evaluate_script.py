@@ -177,7 +177,6 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["out"], "name RUN and DATA, not 1 places"),
         (["nowhere", "{prepared}"], "nowhere: no checkpoints; name the run folder"),
         (["out", "{data}"], "no 'bin' and 'raw'; name the OUT of a prepare script"),
         (["out", "{prepared}", "--split", "test,test9"], "no split 'test9'"),
@@ -194,7 +193,6 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
         (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has at most 2"),
         (["out", "{prepared}", "--lenpen", "much"], "--lenpen must be a number, not 'much'"),
         (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation'; evaluate that run first"),
-        (["out", "{prepared}", "--greedy"], "unknown option --greedy"),
     ],
 )
 def test_wrong_arguments_are_refused(evaluated, prepared, data, arguments, message):

@@ -100,10 +100,6 @@ def test_an_interrupted_run_is_resumed(prepared, workplace):
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ([], "name the folder OUT"),
-        (["a", "b"], "one folder OUT"),
-        (["--lines", "3", "out"], "unknown option --lines"),
-        (["out", "--train"], "--train requires a value"),
         (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
         (["--test", "40000", "out"], "test: 40000 pairs, but the corpus has only 31000 left; ask for fewer"),
         (["/dev/full"], "/dev/full is not a folder"),

@@ -342,7 +342,6 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["toy/transformer.yml", "{data}", "out"], "toy/transformer.yml: no such YAML file"),
         (["{config}", "nowhere", "out"], "nowhere: no such data folder"),
         (["{config}", ".", "out"], ".: no binarised training set;"),
-        (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
         (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de; give task.target_lang=de after OUT"),
         (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),
