@@ -341,7 +341,8 @@ USER_DIR = click.option(
     is_eager=True,  # what it registers may be named by the other arguments
     help="A plugin with your own mechanisms (docs/extending.md), as for fairseq-train.",
 )
-DRY_RUN = flag("--dry-run", "Print the commands of other programs, and run nothing.")
+NOT_RUN = "Print the commands of other programs, and run nothing."
+DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = flag("--json", "Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import Command, given, texts
+from fairseq_capsule_lab.cli.arguments import NOT_RUN, Command, given, texts
 from fairseq_capsule_lab.corpora.own import take_texts
 from fairseq_capsule_lab.corpora.recipe import Recipe
 
@@ -73,10 +73,11 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
             params.append(click.Option([f"--{name}"], type=given, metavar=value, help=f"{text}."))
         else:
             params.append(click.Option([f"--{name}"], is_flag=True, help=f"{text}."))
+    params.append(click.Option(["--dry-run"], is_flag=True, help=NOT_RUN))
     return params
 
 
-def _prepare(recipe: Recipe, out: str, dry_run: bool = False, **options: str) -> None:
+def _prepare(recipe: Recipe, out: str, **options: str) -> None:
     from fairseq_capsule_lab.corpora.preparation import prepare
 
     context = click.get_current_context()

@@ -5,7 +5,7 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, argument, command, given, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, command, given, option, texts
 
 EXAMPLE = "configs/multi30k/capsule_transformer.yaml data/multi30k runs/capsule optimization.max_epoch=20"
 RESULTS = {
@@ -15,9 +15,12 @@ RESULTS = {
     "OUT/manifest.json": "Command, versions, hardware, effective batch, seed and times of each start.",
     "OUT/finished": "It exists once the training is complete.",
 }
-OVERRIDES = (
-    "Further settings in Hydra's syntax, such as model.dropout=0.1. common.user_dir=DIR, here or in CONFIG, names a "
-    "plugin of your own (docs/extending.md)."
+OVERRIDE = re.compile(r"[+~]*[A-Za-z0-9_.]+=", re.ASCII)
+WORDS = (
+    "CONFIG: a YAML file such as configs/multi30k/gdr_transformer.yaml. DATA: OUT of a prepare script or its bin, or a "
+    "folder of fairseq-preprocess. OUT: the run folder. KEY=VALUE: further settings in Hydra's syntax, such as "
+    "model.dropout=0.1, at any place; common.user_dir=DIR, here or in CONFIG, names a plugin of your own "
+    "(docs/extending.md)."
 )
 NODES = (
     "Train on M nodes. In a Slurm step (srun --ntasks-per-node=1 train.sh …), or on each node with MASTER_ADDR, the "
@@ -30,18 +33,8 @@ BASELINE = (
 )
 
 
-def override(text: str) -> str:
-    """A type: a setting of Hydra."""
-    if not re.match(r"[+~]*[A-Za-z0-9_.]+=", text, re.ASCII):
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE; name only CONFIG, DATA and OUT before the settings.")
-    return text
-
-
 @command("train", EXAMPLE, RESULTS)
-@argument("config", given, "A YAML file such as configs/multi30k/gdr_transformer.yaml.")
-@argument("data", given, "OUT of a prepare script or its bin, or a folder of fairseq-preprocess.")
-@argument("out", given, "The run folder.")
-@click.argument("overrides", type=override, nargs=-1, metavar="[KEY=VALUE]...", help=OVERRIDES)
+@click.argument("words", type=given, nargs=-1, metavar="CONFIG DATA OUT [KEY=VALUE]...", help=WORDS)
 @option("--gpus", given, "N", "GPUs of each node; 0 trains on the CPU.  [default: all visible ones]")
 @option("--processes", given, "N", "Processes of each node on the CPU.  [default: 1]")
 @option("--nodes", given, "M", NODES)
@@ -55,8 +48,13 @@ def train(args: Namespace) -> None:
     The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
     training.
     """
+    overrides = [word for word in args.words if OVERRIDE.match(word)]
+    places = [word for word in args.words if not OVERRIDE.match(word)]
+    if len(places) != 3:
+        raise click.UsageError(f"Name CONFIG, DATA and OUT, not {len(places)} places.")
     from fairseq_capsule_lab.runs import train as runs
 
-    context, overrides = click.get_current_context(), args.overrides
-    del args.overrides
-    runs.train(context.command_path, context.meta["words"], texts(args), overrides)
+    del args.words
+    arguments = {**texts(args), **dict(zip(("config", "data", "out"), places))}
+    context = click.get_current_context()
+    runs.train(context.command_path, context.meta["words"], arguments, overrides)

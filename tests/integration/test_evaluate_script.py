@@ -37,6 +37,16 @@ def evaluated(trained_run, prepared, tmp_path_factory):
     return place
 
 
+def test_every_command_is_shown_and_a_dry_run_shows_them_too(evaluated, prepared, tmp_path):
+    place = copied(evaluated.out, tmp_path)
+    shown = place.prepare("--dry-run", "--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared).shown
+    before = [line.replace(str(evaluated.out), str(place.out)) for line in evaluated.process.shown]
+    assert shown == before[-2:]  # the checkpoints were averaged before
+    for line, tool in zip(before, ("fairseq-capsule average", "fairseq-generate", "fairseq-capsule score")):
+        assert tool in line
+    assert contents(place.out) == contents(evaluated.out)
+
+
 @pytest.fixture
 def place(evaluated, tmp_path):
     """A copy of `evaluated` in which the script can compute scores again, but no translations."""
