@@ -15,16 +15,13 @@ from fairseq_capsule_lab.cli.arguments import (
     LOWERCASE,
     MOST,
     TEXT,
-    argument,
-    command,
     given,
     input_file,
-    option,
     positive_int,
     split_option,
-    together,
     whole_numbers,
 )
+from fairseq_capsule_lab.cli.commands import argument, command, one_of, option, together
 from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -70,7 +67,7 @@ def lengths(args: Namespace) -> None:
 
     Text that is not tokenised needs --lang or --reference.
     """
-    arguments.one_of(args, "intervals", "longer_than", "groups")
+    one_of(args, "intervals", "longer_than", "groups")
     from fairseq_capsule_lab.analysis import lengths
 
     names, outputs = _of_outputs(args)

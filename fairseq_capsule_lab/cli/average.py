@@ -4,17 +4,8 @@ import io
 from argparse import Namespace
 from pathlib import Path
 
-from fairseq_capsule_lab.cli.arguments import (
-    USER_DIR,
-    argument,
-    command,
-    flag,
-    input_path,
-    one_of,
-    option,
-    output_file,
-    positive_int,
-)
+from fairseq_capsule_lab.cli.arguments import USER_DIR, input_path, output_file, positive_int
+from fairseq_capsule_lab.cli.commands import argument, command, flag, one_of, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 

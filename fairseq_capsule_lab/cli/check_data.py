@@ -5,7 +5,8 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from capsule_routing.errors import one_line
-from fairseq_capsule_lab.cli.arguments import argument, command, flag, option, percentage, positive_int, prepared_data
+from fairseq_capsule_lab.cli.arguments import percentage, positive_int, prepared_data
+from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 
 DIR = "OUT of a prepare script or its bin, or any folder made by fairseq-preprocess, which allows fewer checks."
 UNKNOWN = "Maximum share of a text's tokens that are not in its dictionary."

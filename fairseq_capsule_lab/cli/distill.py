@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, argument, command, given, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
+from fairseq_capsule_lab.cli.commands import argument, command, option, texts
 
 RESULTS = {
     "OUT/bin": "DATA with the teacher's translations as targets of the training set. The dictionaries, validation and "

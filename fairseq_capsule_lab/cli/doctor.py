@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from capsule_routing import __version__
 from fairseq_capsule_lab import environment
-from fairseq_capsule_lab.cli.arguments import command, flag
+from fairseq_capsule_lab.cli.commands import command, flag
 from fairseq_capsule_lab.environment import FIX_CUDA, FIX_PLUGIN, FORKS, NAME
 
 FIX_TORCH = "pip install 'torch{}' (for the CPU build only: https://pytorch.org/get-started/locally)"

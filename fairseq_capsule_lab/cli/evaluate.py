@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, LOWERCASE, argument, command, given, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, LOWERCASE, given
+from fairseq_capsule_lab.cli.commands import argument, command, option, texts
 
 RESULTS = {
     "RUN/evaluation/SPLIT/generate.out": "The output of fairseq-generate, with all N best.",

@@ -8,15 +8,8 @@ import click
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.cli.arguments import (
-    USER_DIR,
-    argument,
-    command,
-    input_file,
-    option,
-    output_folder,
-    prepared_data,
-)
+from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, output_folder, prepared_data
+from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
 

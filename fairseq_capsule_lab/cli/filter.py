@@ -12,16 +12,8 @@ from pathlib import Path
 import click
 
 from capsule_routing.text.preparation import cut_chinese, split_by_pieces
-from fairseq_capsule_lab.cli.arguments import (
-    MOST,
-    argument,
-    command,
-    given,
-    input_file,
-    option,
-    positive_int,
-    together,
-)
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, positive_int
+from fairseq_capsule_lab.cli.commands import argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords, texts
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.errors import LabError

@@ -7,7 +7,8 @@ import click
 
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, MOST, command, given, input_file, load_model, option
+from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, MOST, given, input_file, load_model
+from fairseq_capsule_lab.cli.commands import command, one_of, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
@@ -38,7 +39,7 @@ def inspect(args: Namespace) -> None:
 
     Name the sentences by --ids, --text or --file.
     """
-    arguments.one_of(args, "ids", "text", "file", required=True)
+    one_of(args, "ids", "text", "file", required=True)
     from tqdm import tqdm
 
     from fairseq_capsule_lab.pages.figures import missing_characters
@@ -85,7 +86,7 @@ def inspect(args: Namespace) -> None:
 @option("--out", arguments.output_file, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
 def picture(args: Namespace) -> None:
     """Draw one picture of inspect, of the sentence that --text or --id names."""
-    arguments.one_of(args, "text", "id", required=True)
+    one_of(args, "text", "id", required=True)
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     from fairseq_capsule.inspection import all_views

@@ -7,7 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_lab.cli.arguments import CHECKPOINTS, JSON, command, split_option
+from fairseq_capsule_lab.cli.arguments import CHECKPOINTS, JSON, split_option
+from fairseq_capsule_lab.cli.commands import command
 from fairseq_capsule_lab.errors import LabError
 
 Row = dict[str, Any]

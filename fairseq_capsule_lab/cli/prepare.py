@@ -6,7 +6,8 @@ from importlib import import_module
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import NOT_RUN, Command, given, texts
+from fairseq_capsule_lab.cli.arguments import NOT_RUN, given
+from fairseq_capsule_lab.cli.commands import Command, texts
 from fairseq_capsule_lab.corpora.own import take_texts
 from fairseq_capsule_lab.corpora.recipe import Recipe
 

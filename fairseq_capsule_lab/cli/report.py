@@ -3,7 +3,8 @@
 from argparse import Namespace
 
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import argument, command, given, input_folder, option, output_folder
+from fairseq_capsule_lab.cli.arguments import given, input_folder, output_folder
+from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 

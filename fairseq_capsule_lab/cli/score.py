@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import Several, argument, command, flag, input_file, option
+from fairseq_capsule_lab.cli.arguments import input_file
+from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, note, option, together
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
@@ -27,7 +28,7 @@ ROUGE = (
     "of BLEU and chrF."
 )
 SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
-SCORING = arguments.together(
+SCORING = together(
     argument("references", input_file, "The references, untokenised; several are used together.", "REF", many=True),
     arguments.LANGUAGE,
     flag("--rouge", ROUGE),
@@ -53,7 +54,7 @@ def score(args: Namespace) -> None:
 
     systems, references = _read(args, [args.hypothesis, *([args.against] if args.against else [])])
     for doubt in translations.doubts(systems, references, args.lowercase):
-        arguments.note(doubt)
+        note(doubt)
     measures = _measures(args, systems, references)
     if args.output:
         first = systems[0]
@@ -115,7 +116,7 @@ def seeds(args: Namespace) -> None:
     _require_seeds(args)
     if _distinct(args.baseline) != seeds:
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
-        arguments.note(text)
+        note(text)
     outputs, references = _read(args, [path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
     for measure in tqdm(_measures(args, outputs, references), desc="seeds", unit=" measures", disable=None):

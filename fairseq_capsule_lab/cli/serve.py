@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, command, input_file, load_model, option
+from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, input_file, load_model
+from fairseq_capsule_lab.cli.commands import command, option
 from fairseq_capsule_lab.errors import LabError
 
 AGAINST = "A further model of the same data, shown beside the first. May be repeated."

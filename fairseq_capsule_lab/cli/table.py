@@ -9,18 +9,13 @@ import click
 from fairseq_capsule_lab.cli.arguments import (
     MOST_SEED,
     USER_DIR,
-    Several,
-    argument,
-    command,
-    flag,
     given,
     input_file,
-    option,
     output_folder,
     positive_int,
-    together,
     whole_numbers,
 )
+from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, option, together
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import cores
 from fairseq_capsule_lab.stages import Folder

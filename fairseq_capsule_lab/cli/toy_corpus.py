@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import argument, command, flag, option, output_folder, positive_int
+from fairseq_capsule_lab.cli.arguments import output_folder, positive_int
+from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, write_parallel
 from fairseq_capsule_lab.errors import LabError
 

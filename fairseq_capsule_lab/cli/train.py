@@ -5,7 +5,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, command, given, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
+from fairseq_capsule_lab.cli.commands import command, option, texts
 
 EXAMPLE = "configs/multi30k/capsule_transformer.yaml data/multi30k runs/capsule optimization.max_epoch=20"
 RESULTS = {
