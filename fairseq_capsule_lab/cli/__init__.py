@@ -18,6 +18,7 @@ import click
 
 from capsule_routing.errors import UserError, missing_library, one_line
 from fairseq_capsule_lab.cli.arguments import USER_DIR
+from fairseq_capsule_lab.cli.commands import Group
 
 COMMANDS = {
     "analyze": "Tables and plots of translations: lengths, coverage, overlap, routing iterations, cases.",
@@ -53,7 +54,7 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 NAME = "fairseq-capsule"
 
 
-class Commands(click.Group):
+class Commands(Group):
     """The commands of this package. Each is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -73,10 +74,8 @@ class Commands(click.Group):
 
 fairseq_capsule = Commands(
     NAME,
-    params=[],
-    no_args_is_help=False,
     help="Capsule routing for neural machine translation.",
-    epilog=f"\b\nExample:\n  {NAME} doctor",
+    example="doctor",
 )
 USER_DIR(fairseq_capsule)
 

@@ -21,7 +21,7 @@ from fairseq_capsule_lab.cli.arguments import (
     split_option,
     whole_numbers,
 )
-from fairseq_capsule_lab.cli.commands import argument, command, one_of, option, together
+from fairseq_capsule_lab.cli.commands import Group, argument, command, one_of, option, together
 from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -44,11 +44,10 @@ REPORT = together(
     arguments.JSON,
 )
 
-analyze = click.Group(
+analyze = Group(
     "analyze",
-    no_args_is_help=False,
     help="Write tables and plots of translations, and of the models that made them.",
-    epilog="\b\nExample:\n  fairseq-capsule analyze lengths transformer.out capsule.out --out analysis",
+    example="lengths transformer.out capsule.out --out analysis",
 )
 
 

@@ -25,29 +25,38 @@ class Several(click.ParamType):
         return [self.kind(one) for one in value.split("\0")]
 
 
-class Command(click.Command):
-    """A command of this package.
-
-    Its context keeps the words of the command line, for manifests. Its options may have several values. Its help ends
-    with the files that it makes, if `results` describes them, and with an example.
-    """
+class _WithExample(click.Command):
+    """A command whose help ends with the files that it makes, if `results` describes them, and with an example."""
 
     def __init__(self, *args: Any, example: str = "", results: Mapping[str, str] = {}, **attributes: Any):
         super().__init__(*args, **attributes)
         self.example, self.results = example, results
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta["words"] = list(args)
-        several = [name for param in self.params if isinstance(param.type, Several) for name in param.opts]
-        return super().parse_args(ctx, _join_values(args, several, ctx))
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.results:
             with formatter.section("Results"):
                 formatter.write_dl(list(self.results.items()))
-        super().format_epilog(ctx, formatter)
         with formatter.section("Example"):
             formatter.write(f"  {ctx.command_path} {self.example}".rstrip() + "\n")
+
+
+class Group(_WithExample, click.Group):
+    """A command that has commands of its own."""
+
+    def __init__(self, *args: Any, **attributes: Any):
+        super().__init__(*args, no_args_is_help=False, **attributes)  # no name is a mistake: a line, and status 2
+
+
+class Command(_WithExample):
+    """A command of this package.
+
+    Its context keeps the words of the command line, for manifests. Its options may have several values.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["words"] = list(args)
+        several = [name for param in self.params if isinstance(param.type, Several) for name in param.opts]
+        return super().parse_args(ctx, _join_values(args, several, ctx))
 
 
 def _join_values(words: Sequence[str], several: Collection[str], ctx: click.Context) -> list[str]:

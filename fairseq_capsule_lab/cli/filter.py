@@ -13,7 +13,7 @@ import click
 
 from capsule_routing.text.preparation import cut_chinese, split_by_pieces
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, positive_int
-from fairseq_capsule_lab.cli.commands import argument, command, option, together
+from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords, texts
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.errors import LabError
@@ -27,11 +27,10 @@ PAIRS = together(
     click.argument("outputs", type=Path, nargs=2, metavar="OUTPUT OUTPUT", help="The two files to write."),
 )
 
-filter = click.Group(
+filter = Group(
     "filter",
-    no_args_is_help=False,
     help="The steps of scripts/prepare-wmt*.sh that no other tool does.",
-    epilog="\b\nExample:\n  fairseq-capsule filter chinese-words <train.zh >words.zh",
+    example="chinese-words <train.zh >words.zh",
 )
 
 

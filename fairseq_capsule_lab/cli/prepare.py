@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from fairseq_capsule_lab.cli.arguments import NOT_RUN, given
-from fairseq_capsule_lab.cli.commands import Command, texts
+from fairseq_capsule_lab.cli.commands import Command, Group, texts
 from fairseq_capsule_lab.corpora.own import take_texts
 from fairseq_capsule_lab.corpora.recipe import Recipe
 
@@ -31,7 +31,7 @@ TEXTS = [
 ]
 
 
-class Corpora(click.Group):
+class Corpora(Group):
     """A command for each corpus, made from its recipe. NAME `own` is text of the user."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -87,7 +87,6 @@ def _prepare(recipe: Recipe, out: str, **options: str) -> None:
 
 prepare = Corpora(
     "prepare",
-    no_args_is_help=False,
     help="Prepare a corpus, and binarise it for fairseq. Each has its own options. `own` is your own parallel text.",
-    epilog="\b\nExample:\n  fairseq-capsule prepare multi30k --help",
+    example="multi30k data/multi30k",
 )

@@ -131,6 +131,13 @@ def test_an_unknown_option_and_a_missing_value_are_refused_in_one_line(name, com
         assert option in line and ("(see --help)" in line)
 
 
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["analyze"], ["analyze", "nonsense"], ["score", "--seed", "x"]])
+def test_a_wrong_command_is_refused_in_one_line(words, command):
+    result = command(*words)
+    assert (result.status, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert (words or ["Missing command"])[-1] in result.err or "Missing command" in result.err
+
+
 @pytest.mark.parametrize("words", [["--ids", "1", "--text", "a"], []])
 def test_of_options_that_exclude_each_other_one_is_required(words, world, tmp_path, command):
     result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, *words)
