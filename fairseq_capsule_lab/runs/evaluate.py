@@ -190,8 +190,9 @@ class _Split:
 
     def show(self) -> None:
         """Print the commands, whether or not they ran before."""
-        self._show_translating()
-        self._show_scoring()
+        words, gpu = self._translating()
+        show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
+        show(self._scoring(), self.folder.path, "scores.txt")
 
     def _keep_scoring(self) -> None:
         """Delete the scores if they were computed with other options."""
@@ -215,13 +216,9 @@ class _Split:
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
         return words, gpu
 
-    def _show_translating(self) -> None:
+    def _translate(self, part: Path, log: BinaryIO) -> None:
         words, gpu = self._translating()
         show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
-
-    def _translate(self, part: Path, log: BinaryIO) -> None:
-        self._show_translating()
-        words, gpu = self._translating()
         sentences = count_lines(self.reference)
         done, step = 0, sentences // 10 + 1
         with open(part, "wb") as stream:
@@ -238,12 +235,9 @@ class _Split:
         words = ["fairseq-capsule", "score", "generate.out", *references, *self.scoring]
         return [*words, "--output", f"translations.{self.plan.target}", "--json"]
 
-    def _show_scoring(self) -> None:
-        show(self._scoring(), self.folder.path, "scores.txt")
-
     def _score(self, part: Path, log: BinaryIO) -> None:
-        self._show_scoring()
         words = self._scoring()
+        show(words, self.folder.path, "scores.txt")
         with open(part, "wb") as stream:
             done = subprocess.run(words, cwd=self.folder.path, stdout=stream, stderr=subprocess.PIPE)
         if done.returncode:
