@@ -1,6 +1,7 @@
 """The complete `scripts/evaluate.sh`, on a run of `train.sh`."""
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -39,9 +40,10 @@ def evaluated(trained_run, prepared, tmp_path_factory):
 
 def test_every_command_is_shown_and_a_dry_run_shows_them_too(evaluated, prepared, tmp_path):
     place = copied(evaluated.out, tmp_path)
+    before = evaluated.process.shown
     shown = place.prepare("--dry-run", "--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared).shown
-    before = [line.replace(str(evaluated.out), str(place.out)) for line in evaluated.process.shown]
-    assert shown == before[-2:]  # the checkpoints were averaged before
+    words = [[word.replace(str(evaluated.out), str(place.out)) for word in shlex.split(line)] for line in before]
+    assert [shlex.split(line) for line in shown] == words[-2:]  # the checkpoints were averaged before
     for line, tool in zip(before, ("fairseq-capsule average", "fairseq-generate", "fairseq-capsule score")):
         assert tool in line
     assert contents(place.out) == contents(evaluated.out)
