@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
@@ -47,6 +49,23 @@ def handling(signals: Iterable[int], handler: Callable[[int, Any], None]) -> Ite
     finally:
         for number, original in before.items():
             signal.signal(number, original)
+
+
+def show(words: Sequence[str], folder: Path | None = None, output: str = "", gpus: str = "") -> None:
+    """Print a command before it runs, in a form to paste, to standard error, as a shell with `set -x` does.
+
+    Args:
+        folder: where the command runs, if its words are relative to another folder than that of the user.
+        output: the file that gets its standard output.
+        gpus: the value of CUDA_VISIBLE_DEVICES, if GPUs were chosen.
+    """
+    line = f"CUDA_VISIBLE_DEVICES={gpus} " if gpus else ""
+    line += shlex.join(words)
+    if output:
+        line += f" > {shlex.quote(output)}"
+    if folder:
+        line = f"(cd {shlex.quote(str(folder))} && {line})"
+    print(f"+ {line}", file=sys.stderr, flush=True)
 
 
 def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
 from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt made=()
 export share
+exec {terminal}>&2 # while a stage runs, standard error is its log
 
 # --- options and the folder ---
 
@@ -208,6 +209,13 @@ cut_into_pieces() { # TEXT...
     for text; do
         fairseq-capsule filter pieces "$(of_side sentencepiece.model "${text##*.}")" <"$text" >"$part/${text##*/}"
     done
+}
+
+fairseq-preprocess() { # prints the command, in a form to paste
+    local line
+    printf -v line ' %q' "${@/#"$part"/${part%.part.*}}"
+    printf '+ (cd %q && fairseq-preprocess%s)\n' "$PWD" "$line" >&"$terminal"
+    command fairseq-preprocess "$@"
 }
 
 require_known_words() { # a dictionary of another corpus lacks many

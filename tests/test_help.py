@@ -4,14 +4,16 @@ A user calls the executable files of scripts/. The others are sourced or called 
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from fairseq_capsule_lab.cli import COMMANDS, build_parser, main
+from fairseq_capsule_lab.cli import COMMANDS, fairseq_capsule, main
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
@@ -71,20 +73,55 @@ def test_scripts_print_their_help_and_change_nothing(script, checkout, calls):
         assert script.name in done.stdout
 
 
-def commands(parser):
-    return parser._subparsers._group_actions[0].choices if parser._subparsers else {}
+def leaves(command, name=""):
+    """Yield the name of each command without commands of its own, such as `analyze lengths`, and the command."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for part in command.list_commands(context):
+        yield from leaves(command.get_command(context, part), f"{name} {part}".strip())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_print_their_help_and_change_nothing(command, calls, tmp_path, monkeypatch, capsys):
+LEAVES = dict(leaves(fairseq_capsule))
+NAMES = sorted({*LEAVES, *COMMANDS, ""})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_print_their_help_and_change_nothing(name, calls, tmp_path, monkeypatch, capsys):
+    """The help ends with an example, whose options exist."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    kinds = commands(commands(build_parser(command))[command])
-    for words in ([], [command], *([command, kind] for kind in kinds)):
-        for option in OPTIONS:
-            with pytest.raises(SystemExit) as ended:
-                main([*words, option])
-            printed = capsys.readouterr()
-            assert (ended.value.code, printed.err, calls.read_text()) == (0, "", "")
-            assert printed.out.startswith(" ".join(["usage: fairseq-capsule", *words]))
+    for option in OPTIONS:
+        assert main([*name.split(), option]) == 0
+        printed = capsys.readouterr()
+        assert (printed.err, calls.read_text()) == ("", "")
+        assert printed.out.startswith(" ".join(["Usage: fairseq-capsule", *name.split()]))
+    example = shlex.split(printed.out.splitlines()[-1])
+    assert example[: len(name.split()) + 1] == ["fairseq-capsule", *name.split()]
+    if name in LEAVES:
+        options = {option for param in LEAVES[name].params for option in param.opts}
+        assert {word for word in example if word.startswith("--")} <= options
     assert not any((tmp_path / "here").iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith(("analyze ", "filter ", "prepare "))])
+def test_the_help_needs_no_large_library(name):
+    """So it is there in 0.3 seconds."""
+    large = ["torch", "fairseq", "hydra", "numpy", "matplotlib", "sacrebleu", "transformers"]
+    code = (
+        f"import sys; sys.modules |= dict.fromkeys({large}); from fairseq_capsule_lab.cli import main; sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *name.split(), "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_shell_completes_commands_and_options():
+    variables = {
+        "_FAIRSEQ_CAPSULE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "fairseq-capsule size --us",
+        "COMP_CWORD": "2",
+    }
+    command = [sys.executable, "-m", "fairseq_capsule_lab.cli"]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("plain,--user-dir\n", "")

@@ -14,7 +14,7 @@ import pytest
 
 from fairseq_capsule_lab import stages
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group
+from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group, show
 from fairseq_capsule_lab.stages import Folder, Stage, StageError, counts, fingerprint
 from tests.integration.commands import wait_for
 
@@ -315,3 +315,13 @@ def test_with_keep_going_only_what_needs_a_failed_stage_is_left_out(tmp_path, ca
     assert "stage 'a/first' failed: no data (full log: " in printed.err
     assert "second: left out, since a/first is missing" in printed.err and "b/third: done" in printed.out
     assert (tmp_path / "runs/log/first.log").exists() and not (tmp_path / "runs/second").exists()
+
+
+def test_a_shown_command_can_be_pasted(tmp_path, capsys):
+    words = ["printf", "%s|", "a b", "$HOME", "it's"]
+    (tmp_path / "a folder").mkdir()
+    show(words, tmp_path / "a folder", "an output", gpus="0,1")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("+ ")
+    subprocess.run(["bash", "-c", line[2:]], check=True)
+    assert (tmp_path / "a folder/an output").read_text() == "a b|$HOME|it's|"

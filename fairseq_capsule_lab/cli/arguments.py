@@ -1,100 +1,79 @@
-"""Types of command-line arguments, groups of options that commands share, and the words of the commands of scripts.
+"""Types of arguments, and options that commands share.
 
-argparse reports a wrong number or text, with the option's name. A wrong file or folder raises a `LabError` or an
-`OSError` that names it, before the command does anything. What needs torch is imported where it is called.
+A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file or folder raises a `LabError` or an
+`OSError` that names it (exit status 1), before the command does anything. What needs torch is imported where it is
+called.
 """
 
-import math
 import os
 import re
-import sys
-import unicodedata
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+import traceback
+from argparse import Namespace
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
-from capsule_routing.errors import one_line
+import click
+
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
 from capsule_routing.text.number_sets import number_ranges
-from fairseq_capsule_lab.errors import DECIMAL, LabError
+from fairseq_capsule_lab.cli.commands import Decorator, Several, argument, flag, note, option, together
+from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
 
-DATA = "the data of its training: OUT of a prepare script, or the folder that fairseq-preprocess wrote"
+DATA = "The data of its training: OUT of a prepare script, or the folder that fairseq-preprocess wrote."
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """An argparse type: a whole number from `least` to `most`, in decimal digits."""
+class Number(click.FloatRange):
+    """A number in a range. NaN, which is in every range of click, is refused."""
 
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII) or not least <= int(text) <= most:
-            raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
-
-
-def number(least: float, most: float) -> Callable[[str], float]:
-    """An argparse type: a number from `least` to `most`; not NaN."""
-
-    def parse(text: str) -> float:
-        value = float(text) if DECIMAL.fullmatch(text) else math.nan
-        if not least <= value <= most:
-            raise ArgumentTypeError(f"{text[:40]!r} is not a number from {least:g} to {most:g}")
-        return value
-
-    return parse
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def whole_numbers(least: int, most: int, most_numbers: int = 10_000) -> Callable[[str], list[int]]:
-    """An argparse type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted."""
+    """A type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted."""
 
     def parse(text: str) -> list[int]:
         ranges = number_ranges(text, least, most)  # not expanded before their length is checked
         if ranges is None:
             kind = f"a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
-            raise ArgumentTypeError(f"{text[:40]!r} is not {kind}")
+            raise click.BadParameter(f"{text[:40]!r} is not {kind}.")
         if sum(map(len, ranges)) > most_numbers:
-            raise ArgumentTypeError(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set")
+            raise click.BadParameter(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set.")
         return sorted(set().union(*ranges))
 
     return parse
 
 
-positive_int = whole_number(1, MOST)
-beam_size = whole_number(1, 1000)
-percentage = number(0, 100)
+positive_int = click.IntRange(1, MOST)
+beam_size = click.IntRange(1, 1000)
+percentage = Number(0, 100)
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 
-def unicode_text(text: str) -> str:
-    """An argparse type: text that can be encoded in UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ArgumentTypeError(f"{text!r} is not UTF-8") from error
-    return text
-
-
-def label(text: str) -> str:
-    """An argparse type: a name on one line, such as a split or a system."""
-    if not _is_printable(text):
-        raise ArgumentTypeError(f"{text[:40]!r} is not a name: it is empty, or has control characters")
+def given(text: str) -> str:
+    """A type: any text that is not empty, so that a variable of a shell that is not set is no value."""
+    if not text:
+        raise click.BadParameter("it is empty.")
     return text
 
 
 def language_code(text: str) -> str:
-    """An argparse type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
+    """A type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
     if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > 40:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a language code such as de or pt_BR")
+        raise click.BadParameter(f"{text[:40]!r} is not a language code such as de or pt_BR.")
     return text
 
 
@@ -106,7 +85,7 @@ def language_of(reference: Path) -> str:
     return ending
 
 
-def system_names(given: Optional[list[str]], paths: Sequence[Path], parts: int = 1) -> list[str]:
+def system_names(given: Sequence[str] | None, paths: Sequence[Path], parts: int = 1) -> list[str]:
     """The names of --names for files or folders, or by default the last `parts` parts of their paths.
 
     A file's name is without its suffix if this leaves different names. If names are equal, they have more parts.
@@ -114,7 +93,7 @@ def system_names(given: Optional[list[str]], paths: Sequence[Path], parts: int =
     Raises:
         LabError: the names are not different, or not one for each path.
     """
-    names = given or []
+    names = list(given or ())
     for length in range(parts, parts + max(len(path.parts) for path in paths)) if not given else ():
         ends = [Path(*path.parts[-length:]) for path in paths]
         stems = [end if path.is_dir() else end.with_suffix("") for end, path in zip(ends, paths)]
@@ -126,45 +105,40 @@ def system_names(given: Optional[list[str]], paths: Sequence[Path], parts: int =
     return names
 
 
-def _is_printable(text: str) -> bool:
-    """Whether a name can be printed on one line and encoded in UTF-8."""
-    return bool(text) and not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
-
-
 # --- files and folders -----------------------------------------------------------------------------------------------
 
 
 def input_file(text: str) -> Path:
-    """An argparse type: a readable file."""
-    return _readable(regular_file(_existing(text)), os.R_OK)
+    """A type: a readable file."""
+    return regular_file(_existing(text))
 
 
 def input_folder(text: str) -> Path:
-    """An argparse type: a readable folder."""
+    """A type: a readable folder."""
     path = _existing(text)
     if not path.is_dir():
         raise LabError(f"{path}: not a folder; name a folder")
-    return _readable(path, os.R_OK | os.X_OK)
+    return path
 
 
 def data_folder(text: str) -> Path:
-    """An argparse type: a folder of binarised data, named by itself or by the OUT of a prepare script."""
+    """A type: a folder of binarised data, named by itself or by the OUT of a prepare script."""
     return binarised_folder(input_folder(text))
 
 
 def prepared_data(text: str) -> Path:
-    """An argparse type: the OUT of a prepare script, named by itself or by its `bin`. Other folders stay."""
+    """A type: the OUT of a prepare script, named by itself or by its `bin`. Other folders stay."""
     folder = input_folder(text)
     return prepared_folder(folder) or folder
 
 
 def input_path(text: str) -> Path:
-    """An argparse type: a readable file or folder."""
+    """A type: a readable file or folder."""
     return input_folder(text) if _existing(text).is_dir() else input_file(text)
 
 
 def output_folder(text: str) -> Path:
-    """An argparse type: a writable folder that exists or can be created."""
+    """A type: a writable folder that exists or can be created."""
     path = _path(text)
     above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
     if not above.is_dir():
@@ -173,7 +147,7 @@ def output_folder(text: str) -> Path:
 
 
 def output_file(text: str) -> Path:
-    """An argparse type: a file in an existing writable folder, or a writable device.
+    """A type: a file in an existing writable folder, or a writable device.
 
     A file is written under a temporary name in its folder, also if it exists.
     """
@@ -181,31 +155,20 @@ def output_file(text: str) -> Path:
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise LabError(f"{path}: a folder; name a file")
-    if not path.parent.is_dir():
-        raise LabError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
     if not folder.is_dir():
-        raise LabError(f"{path}: a link to a folder that does not exist; create it or choose another")
+        raise LabError(f"{path}: no such folder to write it in; create it or choose another")
     return _writable(path, path if path.exists() and not path.is_file() else folder)
 
 
 def _path(text: str) -> Path:
-    if not _is_printable(text):
-        problem = "it is empty, not UTF-8, or has control characters"
-        raise LabError(f"{text[:200]!r} is not a file name: {problem}; choose another")
+    if not text:
+        raise LabError("an empty file name: name a file or a folder")
     return Path(text)
 
 
 def _existing(text: str) -> Path:
     path = _path(text)
-    path.lstat()  # raises an OSError with the path and the reason
-    if not path.exists():
-        raise LabError(f"{path}: a broken link; name an existing file or folder")
-    return path
-
-
-def _readable(path: Path, access: int) -> Path:
-    if not os.access(path, access):
-        raise LabError(f"{path}: cannot be read; change its permissions, or name another")
+    path.stat()  # raises an OSError with the path and the reason
     return path
 
 
@@ -215,63 +178,91 @@ def _writable(path: Path, place: Path) -> Path:
     return path
 
 
-# --- options of texts and scores -------------------------------------------------------------------------------------
+# --- options that commands share -------------------------------------------------------------------------------------
 
 
-def add_text(parser: ArgumentParser) -> None:
-    """Add the options that state how the text of outputs is written."""
-    from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
+def _import_plugin(ctx: click.Context, param: click.Parameter, folder: str | None) -> None:
+    if folder is None:
+        return
+    from fairseq import utils
 
-    text = (
-        "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
-        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
-    )
-    parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
-    text = (
-        "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
-        "it has such pieces or characters, otherwise subword_nmt)"
-    )
-    parser.add_argument("--remove-bpe", choices=SUBWORDS, help=text)
-
-
-def add_external(parser: ArgumentParser) -> None:
-    text = (
-        "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
-        "TSV with a column for each output; may be repeated"
-    )
-    parser.add_argument("--external", type=label, action="append", default=[], metavar="NAME=FILE", help=text)
+    if not (input_folder(folder) / "__init__.py").is_file():
+        raise LabError(f"--user-dir {folder}: no package there; name the folder that contains __init__.py")
+    try:
+        utils.import_user_module(Namespace(user_dir=folder))
+    except (Exception, SystemExit) as error:  # a plugin may raise anything
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        problem = f"it cannot be imported ({reason}, in {place.filename}, line {place.lineno})"
+        raise LabError(f"--user-dir {folder}: {problem}; correct the plugin") from error
+    ctx.meta["user_dir"] = folder
 
 
-def add_bootstrap(parser: ArgumentParser) -> None:
-    text = "samples of the paired bootstrap (default: %(default)s)"
-    parser.add_argument("--samples", type=whole_number(1, 100_000), default=1000, help=text)
-    text = "seed of the paired bootstrap (default: %(default)s, as in sacrebleu)"
-    parser.add_argument("--seed", type=whole_number(1, MOST_SEED), default=12345, help=text)
+USER_DIR = click.option(
+    "--user-dir",
+    metavar="DIR",
+    callback=_import_plugin,
+    expose_value=False,
+    is_eager=True,  # what it registers may be named by the other arguments
+    help="A plugin with your own mechanisms (docs/extending.md), as for fairseq-train.",
+)
+NOT_RUN = "Print the commands of other programs, and run nothing."
+DRY_RUN = flag("--dry-run", NOT_RUN)
+JSON = flag("--json", "Print a JSON object as the last line.")
+LOWERCASE = flag("--lowercase", "Ignore case.")
+NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
+BEAM = option("--beam", beam_size, "N", "Beam size.", default=5)
+LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
+BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
+INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
+OTHER_REFERENCE = flag("--other-reference", "Accept a REF that is another text than the T- lines of an output.")
+EXTERNAL = option(
+    "--external",
+    given,
+    "NAME=FILE",
+    "Also compare by another metric's scores of the sentences: JSON of comet-score --to_json, or TSV with a column for "
+    "each output. May be repeated.",
+    multiple=True,
+)
+TOKENISED = (
+    "Whether an output is tokenised. auto: no for plain text; yes for an output of fairseq-generate, unless it was "
+    "generated with --tokenizer or consists of SentencePiece pieces or of characters."
+)
+JOINED = (
+    "How to join subwords.  [default: none for plain text; for an output of fairseq-generate sentencepiece if it has "
+    "such pieces or characters, otherwise subword_nmt]"
+)
+# How the text of outputs is written.
+TEXT = together(
+    option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto"),
+    option("--remove-bpe", click.Choice(["subword_nmt", "sentencepiece", "none"]), "", JOINED),
+)
+BOOTSTRAP = together(
+    option("--samples", click.IntRange(1, 100_000), "N", "Samples of the paired bootstrap.", default=1000),
+    option("--seed", click.IntRange(1, MOST_SEED), "N", "Its seed, by default that of sacrebleu.", default=12345),
+)
+CODES = "Only for data that no prepare script made: subword-nmt codes or a SentencePiece model, for raw text."
+# A trained model, and the preprocessing of raw text, which `load_model` reads.
+MODEL = together(
+    argument("checkpoint", input_file, "A trained model."),
+    argument("data", data_folder, DATA),
+    option("--codes", input_file, "FILE", CODES),
+    option("--tokenizer", click.Choice(["moses", "space"]), "", "Only for such data: fairseq's tokeniser of raw text."),
+    USER_DIR,
+)
+# Several trained models, and their data.
+CHECKPOINTS = together(
+    argument("checkpoints", input_file, "The trained models.", "CHECKPOINT", many=True),
+    option("--data", data_folder, "DATA", DATA, required=True),
+    USER_DIR,
+)
 
 
-def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+def split_option(default: str) -> Decorator:
+    return option("--split", given, "NAME", "The split of the data.", default=default)
 
 
 # --- trained models --------------------------------------------------------------------------------------------------
-
-
-def add_model_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments that name a trained model and the preprocessing of raw text. `load_model` reads them."""
-    parser.add_argument("checkpoint", type=input_file, help="a trained model")
-    parser.add_argument("data", type=data_folder, help=DATA)
-    text = "only for data that no prepare script made: subword-nmt codes, or a SentencePiece model, for raw text"
-    parser.add_argument("--codes", type=input_file, help=text)
-    text = "only for such data: fairseq's tokeniser of raw text"
-    parser.add_argument("--tokenizer", choices=["moses", "space"], help=text)
-
-
-def add_checkpoints(parser: ArgumentParser, split: str = "", trained: str = "trained models") -> None:
-    """Add the arguments that name several models and their data, with a split if it has a default."""
-    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help=trained)
-    parser.add_argument("--data", type=data_folder, required=True, help=DATA)
-    if split:
-        parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
 
 
 def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
@@ -291,49 +282,12 @@ def note_unknown_words(args: Namespace, hub: "CapsuleHub", sources: Sequence[Any
     unknown = sum(int(source.tokens.eq(hub.src_dict.unk()).sum()) for source in sources)
     advice = "" if prepared_folder(args.data) or args.codes else "; was the data prepared with --codes and --tokenizer?"
     if unknown:
-        note(args, f"{unknown} of {words} words are unknown{advice}")
+        note(f"{unknown} of {words} words are unknown{advice}")
 
 
-def note_missing_characters(args: Namespace, missing: Collection[str]) -> None:
+def note_missing_characters(missing: Collection[str]) -> None:
     """Print a note if the pictures have characters that no font has."""
     if missing:
         more = ", ..." if len(missing) > 10 else ""
         listed = ", ".join(list(missing)[:10])
-        note(args, f"no font for {listed}{more}: install one (for Chinese in Debian: apt install fonts-noto-cjk)")
-
-
-def note(args: Namespace, text: str) -> None:
-    print(f"fairseq-capsule {args.command}: note: {one_line(text)}", file=sys.stderr)
-
-
-def read_words(
-    words: Sequence[str], options: Sequence[str], flags: Sequence[str] = (), repeated: Sequence[str] = ()
-) -> tuple[dict[str, str], list[str]]:
-    """Split the words of a command that a script calls (`scripts/train.sh` is `fairseq-capsule train`).
-
-    Args:
-        options, flags: names of options with a value, and of options without one, whose value is "yes".
-        repeated: those of `options` whose values are joined by commas.
-
-    Returns:
-        The values by name, empty for what is not given; and the other words.
-
-    Raises:
-        LabError: an unknown option, or one without its value.
-    """
-    values, places = dict.fromkeys([*options, *flags], ""), []
-    rest = iter(words)
-    for word in rest:
-        name = word.removeprefix("--")
-        if not word.startswith("-"):
-            places.append(word)
-        elif name == word or name not in values:
-            raise LabError(f"unknown option {word} (see --help)")
-        elif name in flags:
-            values[name] = "yes"
-        else:
-            value = next(rest, "")
-            if not value:
-                raise LabError(f"{word} requires a value (see --help)")
-            values[name] = f"{values[name]},{value}" if name in repeated and values[name] else value
-    return values, places
+        note(f"no font for {listed}{more}: install one (for Chinese in Debian: apt install fonts-noto-cjk)")

@@ -1,40 +1,40 @@
-"""Sequence-level distillation (Kim and Rush 2016): translate the training set with a teacher, as the data of students.
+"""`fairseq-capsule distill`, which scripts/distill.sh calls: sequence-level distillation (Kim and Rush 2016)."""
 
-    distill.sh [--beam N] [--lenpen X] [--shards N] [--processes N] [--max-tokens N] [--user-dir DIR]
-               TEACHER DATA OUT
+from argparse import Namespace
 
-  TEACHER        a checkpoint of any translation model that fairseq and this package can load
-  DATA           OUT of a prepare script or its `bin`, with the teacher's languages and dictionaries
-  --beam N, --lenpen X
-                 options of the teacher's decoding (8 and 0.8, as in Wang et al. 2019)
-  --shards N     number of pieces of the training set (32); finished pieces survive an interruption
-  --processes N  pieces to translate at the same time (one per GPU; without a GPU, one per core)
-  --max-tokens N tokens per batch of a process (4,096)
-  --user-dir DIR the plugin that defines the teacher, if it is not of this package (docs/extending.md)
+import click
 
-  OUT/bin        DATA with the teacher's translations as targets of the training set. The dictionaries, validation and
-                 test sets are those of DATA
-  OUT/shards     the teacher's output; OUT/manifest.tsv: command, versions, hashes, counts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
+from fairseq_capsule_lab.cli.commands import argument, command, option, texts
 
-A sentence keeps its own target if its translation is empty or reaches the maximum length (twice the source plus 10),
-or if the teacher skips it because it is too long. The script prints how many do.
-
-The same command resumes an interrupted run. It does nothing after a finished run.
-"""
-
-from collections.abc import Sequence
-
-from fairseq_capsule_lab.cli.arguments import read_words
-from fairseq_capsule_lab.errors import LabError
-
-DEFAULTS = {"beam": "8", "lenpen": "0.8", "shards": "32", "processes": "", "max-tokens": "4096", "user-dir": ""}
+RESULTS = {
+    "OUT/bin": "DATA with the teacher's translations as targets of the training set. The dictionaries, validation and "
+    "test sets are those of DATA.",
+    "OUT/shards": "The teacher's output.",
+    "OUT/manifest.tsv": "Command, versions, hashes, counts.",
+}
 
 
-def run(program: str, words: Sequence[str]) -> None:
-    options, places = read_words(words, tuple(DEFAULTS))
-    if len(places) != 3:
-        raise LabError(f"name TEACHER, DATA and OUT, not {len(places)} places (see --help)")
-    from fairseq_capsule_lab.runs.distill import distill  # it imports fairseq
+@command("distill", "runs/teacher/checkpoint_best.pt data/multi30k data/distilled", RESULTS)
+@argument("teacher", given, "A checkpoint of any translation model that fairseq and this package load.")
+@argument("data", given, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
+@argument("out", given, "The folder to make.")
+@option("--beam", given, "N", "Beam size of the teacher.", default="8")
+@option("--lenpen", given, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default="0.8")
+@option("--shards", given, "N", "Pieces of the training set. Finished ones survive an interruption.", default="32")
+@option("--processes", given, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
+@option("--max-tokens", given, "N", "Tokens in a batch of a process.", default="4096")
+@option("--user-dir", given, "DIR", "The plugin that defines the teacher, if it is your own (docs/extending.md).")
+@DRY_RUN
+def distill(args: Namespace) -> None:
+    """Translate the training set with a teacher, as the data of students.
 
-    options = {name: value or DEFAULTS[name] for name, value in options.items()}
-    distill(program, words, {**options, **dict(zip(("teacher", "data", "out"), places))})
+    A sentence keeps its own target if its translation is empty or reaches the maximum length (twice the source plus
+    10), or if the teacher skips it because it is too long. The command prints how many do.
+
+    The same command resumes an interrupted run. It does nothing after a finished run.
+    """
+    from fairseq_capsule_lab.runs import distill as runs
+
+    context = click.get_current_context()
+    runs.distill(context.command_path, context.meta["words"], texts(args))

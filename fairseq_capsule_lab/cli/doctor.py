@@ -7,12 +7,13 @@ import logging
 import platform
 import sys
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from capsule_routing import __version__
 from fairseq_capsule_lab import environment
+from fairseq_capsule_lab.cli.commands import command, flag
 from fairseq_capsule_lab.environment import FIX_CUDA, FIX_PLUGIN, FORKS, NAME
 
 FIX_TORCH = "pip install 'torch{}' (for the CPU build only: https://pytorch.org/get-started/locally)"
@@ -29,11 +30,10 @@ class Diagnosis(NamedTuple):
     fix: str = ""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-
-
-def run(args: Namespace) -> int:
+@command("doctor", "")
+@flag("--json", "Print one JSON object instead of the table.")
+def doctor(args: Namespace) -> int:
+    """Check each requirement of this package, and state how to fix what is wrong. The exit status is then 1."""
     findings = []
     for check in checks():
         with _quiet_imports():

@@ -1,14 +1,16 @@
 """`fairseq-capsule export`: write a trained model in the format of another library, with all that raw text needs."""
 
-import argparse
 import importlib
+from argparse import Namespace
+
+import click
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
-from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.hub import quiet_loading
-from fairseq_capsule_lab.cli.arguments import input_file, output_folder, prepared_data
-from fairseq_capsule_lab.errors import LabError, name
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, output_folder, prepared_data
+from fairseq_capsule_lab.cli.commands import argument, command, option
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
 
 # `export.to_LIBRARY`, which is imported when it is named, and its own options.
@@ -17,31 +19,30 @@ TASKS = ("translation", "capsule_translation", "capsule_summarization")  # other
 
 
 def licence(text: str) -> str:
-    """An argparse type: a name such as `mit` or `cc-by-4.0`."""
-    return name("--license", text)
+    """A type: a name such as `mit` or `cc-by-4.0`."""
+    return errors.name("--license", text)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer")
-    text = "OUT of the prepare script, or its bin: dictionaries, codes, settings"
-    add("data", type=prepared_data, metavar="DATA", help=text)
-    add("out", type=output_folder, metavar="OUT", help="a new folder")
-    add("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
-    text = "transformers: the licence that the model card states (default: unknown)"
-    add("--license", type=licence, help=text)
-    text = "transformers: a scores.json of scripts/evaluate.sh for the model card"
-    add("--scores", type=input_file, metavar="FILE", help=text)
-
-
-def run(args: argparse.Namespace) -> None:
+@command("export", "runs/student/checkpoint_best.pt data/multi30k student --to transformers")
+@argument("checkpoint", input_file, "A trained Transformer.")
+@argument("data", prepared_data, "OUT of the prepare script, or its bin: dictionaries, codes, settings.")
+@argument("out", output_folder, "A new folder.")
+@option("--to", click.Choice(list(LIBRARIES)), "", "The library that reads OUT.", required=True)
+@option("--license", licence, "NAME", "transformers: the licence that the model card states.  [default: unknown]")
+@option("--scores", input_file, "FILE", "transformers: a scores.json of scripts/evaluate.sh for the model card.")
+@USER_DIR
+def export(args: Namespace) -> None:
+    """Write a trained Transformer for another library, with all that raw text needs."""
     if args.out.is_symlink() or args.out.exists():
         raise LabError(f"{args.out}: exists already; name a new folder")
     for other in LIBRARIES.keys() - {args.to}:
-        for foreign in (option for option in LIBRARIES[other] if getattr(args, option) is not None):
+        for foreign in (name for name in LIBRARIES[other] if getattr(args, name) is not None):
             raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
     if prepared_folder(args.data) is None:
         raise LabError(f"{args.data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
+    from fairseq_capsule.checkpoints.models import load_model
+    from fairseq_capsule.hub import quiet_loading
+
     library = importlib.import_module(f"fairseq_capsule_lab.export.to_{args.to}")
     with quiet_loading(args.checkpoint.name):
         model, config, task = load_model(args.checkpoint, binarised_folder(args.data).resolve())

@@ -1,73 +1,74 @@
-"""`fairseq-capsule nll`, `size` and `probe`: figures of trained models.
+"""`fairseq-capsule nll`, `size` and `probe`: figures of trained models."""
 
-- nll: the negative log-likelihood of a split's references, in bits per token;
-- size: the parameters, how many of them are word embeddings, and the readings of the papers;
-- probe: how much of the target a trained probe predicts from what it reads of the source.
-"""
-
+import json
 import math
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import torch
-from fairseq.modules import LearnedPositionalEmbedding
-from torch import nn
-
-from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
-from fairseq_capsule.criterions.bag_of_words_probe import TOPS, BagOfWordsProbe
-from fairseq_capsule.options import in_words, readings
-from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
-from fairseq_capsule_lab.cli.arguments import add_checkpoints, add_json
+from fairseq_capsule_lab.cli.arguments import CHECKPOINTS, JSON, split_option
+from fairseq_capsule_lab.cli.commands import command
 from fairseq_capsule_lab.errors import LabError
 
 Row = dict[str, Any]
 
 
-def add_nll_arguments(parser: ArgumentParser) -> None:
-    add_checkpoints(parser, split="valid")
-    add_json(parser)
-
-
-def run_nll(args: Namespace) -> Row:
+@command("nll", "runs/capsule/checkpoint_best.pt --data data/multi30k")
+@CHECKPOINTS
+@split_option("valid")
+@JSON
+def nll(args: Namespace) -> None:
+    """Compute the negative log-likelihood of a split's references under each model, in bits per token."""
     with warnings.catch_warnings():
         # fairseq calls torch in ways that torch advises against. The user cannot change that.
         warnings.filterwarnings("ignore", category=UserWarning, module="torch")
         rows = [_likelihood(path, args.data, args.split) for path in args.checkpoints]
     for row in rows:
         print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {args.split}: {row['checkpoint']}")
-    return {"split": args.split, "rows": rows}
+    if args.json:
+        print(json.dumps({"split": args.split, "rows": rows}))
 
 
 def _likelihood(path: Path, data: Path, split: str) -> Row:
     """The mean over the target tokens, end-of-sentence included, with teacher forcing, in bits."""
+    from fairseq_capsule.checkpoints.models import load_with_data
+    from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
+
     model, _, task = load_with_data(path, data)
-    nll, tokens = 0.0, 0
+    total, tokens = 0.0, 0
     for sample in batches(path, task, split, f"nll {path.name}"):
         bits, number = negative_log_likelihood(model, sample, task.target_dictionary.pad())
-        nll += bits
+        total += bits
         tokens += number
-    if not math.isfinite(nll):
-        raise LabError(f"{path}: its negative log-likelihood is {nll}; its parameters are damaged, so train again")
-    return {"checkpoint": str(path), "tokens": tokens, "nll": nll / tokens}
+    if not math.isfinite(total):
+        raise LabError(f"{path}: its negative log-likelihood is {total}; its parameters are damaged, so train again")
+    return {"checkpoint": str(path), "tokens": tokens, "nll": total / tokens}
 
 
-def add_size_arguments(parser: ArgumentParser) -> None:
-    add_checkpoints(parser)
-    add_json(parser)
+@command("size", "runs/capsule/checkpoint_best.pt --data data/multi30k")
+@CHECKPOINTS
+@JSON
+def size(args: Namespace) -> None:
+    """Count the parameters of each model, and how many of them are word embeddings."""
+    from fairseq_capsule.options import in_words
 
-
-def run_size(args: Namespace) -> Row:
     models = [_size(path, args.data) for path in args.checkpoints]
     for row in models:
         reading = f" ({in_words(row['readings'])})" if row["readings"] else ""
         counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
         print(f"{counts}: {row['checkpoint']}{reading}")
-    return {"models": models}
+    if args.json:
+        print(json.dumps({"models": models}))
 
 
 def _size(path: Path, data: Path) -> Row:
+    from fairseq.modules import LearnedPositionalEmbedding
+    from torch import nn
+
+    from fairseq_capsule.checkpoints.models import load_with_data
+    from fairseq_capsule.options import readings
+
     model, cfg, _ = load_with_data(path, data)
     embeddings = {
         part.weight  # a shared weight counts once
@@ -82,22 +83,34 @@ def _size(path: Path, data: Path) -> Row:
     }
 
 
-def add_probe_arguments(parser: ArgumentParser) -> None:
-    add_checkpoints(parser, split="test", trained="probes trained with bag_of_words_probe")
-    add_json(parser)
+@command("probe", "runs/probe/checkpoint_best.pt --data data/multi30k")
+@CHECKPOINTS
+@split_option("test")
+@JSON
+def probe(args: Namespace) -> None:
+    """Measure how much of the target a trained probe predicts from what it reads of the source.
 
+    The models are probes that were trained with the criterion bag_of_words_probe.
+    """
+    from fairseq_capsule.criterions.bag_of_words_probe import TOPS
 
-def run_probe(args: Namespace) -> Row:
     rows = [_recall(path, args.data, args.split) for path in args.checkpoints]
     print(f"share of a target's distinct words among the K most probable ones, mean over the sentences of {args.split}")
     print("  ".join([f"{'reads':8}", *(f"K = {top:<6}" for top in TOPS), "checkpoint"]))
     for row in rows:
         figures = (f"{row[f'bag_recall_{top}']:<10.4f}" for top in TOPS)
         print("  ".join([f"{row['reads']:8}", *figures, row["checkpoint"]]))
-    return {"split": args.split, "rows": rows}
+    if args.json:
+        print(json.dumps({"split": args.split, "rows": rows}))
 
 
 def _recall(path: Path, data: Path, split: str) -> Row:
+    import torch
+
+    from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
+    from fairseq_capsule.criterions.bag_of_words_probe import TOPS, BagOfWordsProbe
+    from fairseq_capsule_lab.analysis.models import batches
+
     model, cfg, task = load_with_data(path, data)
     name = getattr(cfg.criterion, "_name", cfg.criterion)
     if name != "bag_of_words_probe":
@@ -107,8 +120,8 @@ def _recall(path: Path, data: Path, split: str) -> Row:
     sentences = 0
     for sample in batches(path, task, split, f"probe {path.name}"):
         with torch.no_grad():
-            _, size, log = criterion(model, sample)
-        sentences += size
+            _, count, log = criterion(model, sample)
+        sentences += count
         for name in totals:
             totals[name] += float(log[name])
     means = {name: total / sentences for name, total in totals.items()}

@@ -1,60 +1,92 @@
-"""Prepare a corpus, and binarise it for fairseq. Each has its own options and help:
+"""`fairseq-capsule prepare NAME`, which scripts/prepare*.sh call: prepare a corpus, and binarise it for fairseq."""
 
-  fairseq-capsule prepare NAME [OPTION VALUE]... OUT
-
-NAME           own (your own parallel text), multi30k, wmt16-en-ro, nist-zh-en, lcsts, toy or headlines.
-               scripts/prepare-NAME.sh is the same command; own is scripts/prepare.sh
-
-  fairseq-capsule prepare NAME --help
-"""
-
-from collections.abc import Sequence
+from argparse import Namespace
+from functools import partial
 from importlib import import_module
 
-from fairseq_capsule_lab.cli.arguments import read_words
+import click
+
+from fairseq_capsule_lab.cli.arguments import NOT_RUN, given
+from fairseq_capsule_lab.cli.commands import Command, Group, texts
 from fairseq_capsule_lab.corpora.own import take_texts
-from fairseq_capsule_lab.corpora.preparation import prepare
 from fairseq_capsule_lab.corpora.recipe import Recipe
-from fairseq_capsule_lab.errors import LabError
 
-# The module of each corpus, and its recipe there.
+# The module of each corpus, its recipe there, and the words of an example.
 CORPORA = {
-    "own": ("own", "OWN"),
-    "multi30k": ("multi30k", "MULTI30K"),
-    "wmt16-en-ro": ("wmt16", "EN_RO"),
-    "nist-zh-en": ("nist", "ZH_EN"),
-    "lcsts": ("lcsts", "LCSTS"),
-    "toy": ("embedded", "TOY"),
-    "headlines": ("embedded", "HEADLINES"),
+    "own": ("own", "OWN", "--source en --target de --train my/train --valid my/valid --test my/test data/my"),
+    "multi30k": ("multi30k", "MULTI30K", "data/multi30k"),
+    "wmt16-en-ro": ("wmt16", "EN_RO", "data/wmt16-en-ro"),
+    "nist-zh-en": ("nist", "ZH_EN", "--from LDC data/nist-zh-en"),
+    "lcsts": ("lcsts", "LCSTS", "--from LCSTS data/lcsts"),
+    "toy": ("embedded", "TOY", "data/toy"),
+    "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
+MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 
-def help_of(program: str, words: Sequence[str]) -> str:
-    """Return the help of a corpus, or of all."""
-    if not words or words[0] not in CORPORA:
-        return __doc__ or ""
-    recipe = _recipe(words[0])
-    return recipe.help().replace(recipe.script, _named(program, words[0]))
+# Of own text, for its help. `take_texts` reads them.
+TEXTS = [
+    click.Option([f"--{split}"], metavar="TEXT", expose_value=False, help=f"The {name} text. May be repeated.")
+    for split, name in (("train", "training"), ("valid", "validation"), ("test", "test"))
+]
 
 
-def run(program: str, words: Sequence[str]) -> None:
-    if not words or words[0] not in CORPORA:
-        raise LabError(f"name one of the corpora {', '.join(CORPORA)} (see --help)")
-    name, *words = words
-    recipe = _recipe(name)
-    texts, rest = take_texts(words) if name == "own" else ({}, words)
-    choices, places = read_words(rest, recipe.names(), recipe.names(flags=True))
-    if not places:
-        raise LabError("name the folder OUT to make (see --help)")
-    if len(places) > 1:
-        raise LabError(f"name one folder OUT, not both '{places[0]}' and '{places[1]}' (see --help)")
-    prepare(recipe, {**choices, **texts}, _named(program, name), words, places[0])
+class Corpora(Group):
+    """A command for each corpus, made from its recipe. NAME `own` is text of the user."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(CORPORA)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in CORPORA:
+            return None
+        module, name, example = CORPORA[cmd_name]
+        recipe: Recipe = getattr(import_module(f"fairseq_capsule_lab.corpora.{module}"), name)
+        is_own = cmd_name == "own"
+        return (OwnText if is_own else Command)(
+            cmd_name,
+            callback=partial(_prepare, recipe),
+            params=[*(TEXTS if is_own else ()), *_params(recipe)],
+            help=f"{recipe.title}\n\n{recipe.notes}\n\n"
+            "The same command resumes an interrupted run. It does nothing after a finished run.",
+            results={"OUT/bin": f"Binarised: {recipe.sets}.", **recipe.results, "OUT/manifest.tsv": MANIFEST},
+            example=example,
+        )
 
 
-def _named(program: str, name: str) -> str:
-    return f"{program} {name}" if program.endswith(" prepare") else program
+class OwnText(Command):
+    """The command of the user's own text: an option with a text has one or two values."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
+        found, rest = take_texts(words)
+        rest = super().parse_args(ctx, rest)
+        ctx.params.update(found)
+        ctx.meta["words"] = words
+        return rest
 
 
-def _recipe(name: str) -> Recipe:
-    module, recipe = CORPORA[name]
-    return getattr(import_module(f"fairseq_capsule_lab.corpora.{module}"), recipe)
+def _params(recipe: Recipe) -> list[click.Parameter]:
+    params: list[click.Parameter] = [click.Argument(["out"], type=given, help="The folder to make.")]
+    for key, text in recipe.options.items():
+        name, _, value = key.partition(" ")
+        if value:
+            params.append(click.Option([f"--{name}"], type=given, metavar=value, help=f"{text}."))
+        else:
+            params.append(click.Option([f"--{name}"], is_flag=True, help=f"{text}."))
+    params.append(click.Option(["--dry-run"], is_flag=True, help=NOT_RUN))
+    return params
+
+
+def _prepare(recipe: Recipe, out: str, **options: str) -> None:
+    from fairseq_capsule_lab.corpora.preparation import prepare
+
+    context = click.get_current_context()
+    prepare(recipe, texts(Namespace(**options)), context.command_path, context.meta["words"], out)
+
+
+prepare = Corpora(
+    "prepare",
+    help="Prepare a corpus, and binarise it for fairseq. Each has its own options. `own` is your own parallel text.",
+    example="multi30k data/multi30k",
+)

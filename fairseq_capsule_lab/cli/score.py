@@ -3,44 +3,58 @@
 `score` tests whether one output is better than another; `seeds` compares systems that were trained with several seeds.
 """
 
-from argparse import ArgumentParser, Namespace
+import json
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import input_file
+from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, note, option, together
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation import scores, translations
-from fairseq_capsule_lab.evaluation.external import external_measures
-from fairseq_capsule_lab.evaluation.seeds import SeedScores, compare_seeds
-from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations
 from fairseq_capsule_lab.files import write_whole
 
+if TYPE_CHECKING:
+    from fairseq_capsule_lab.evaluation.scores import Measure, Score
+    from fairseq_capsule_lab.evaluation.seeds import SeedScores
+    from fairseq_capsule_lab.evaluation.translations import Translations
 
-def add_score_arguments(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("hypothesis", type=input_file, metavar="HYP", help="an output of fairseq-generate, or plain text")
-    text = "the reference, untokenised; several references are used together"
-    add("references", nargs="+", type=input_file, metavar="REF", help=text)
-    _add_scoring(parser)
-    text = "another HYP to compare with by a paired bootstrap for each measure"
-    add("--against", type=input_file, metavar="OTHER", help=text)
-    arguments.add_bootstrap(parser)
-    text = "write the detokenised translations to FILE"
-    add("--output", type=arguments.output_file, metavar="FILE", help=text)
-    arguments.add_json(parser)
+ROUGE = (
+    "The texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters instead "
+    "of BLEU and chrF."
+)
+SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
+SCORING = together(
+    argument("references", input_file, "The references, untokenised; several are used together.", "REF", many=True),
+    arguments.LANGUAGE,
+    flag("--rouge", ROUGE),
+    arguments.LOWERCASE,
+    arguments.OTHER_REFERENCE,
+    arguments.EXTERNAL,
+    arguments.TEXT,
+    arguments.JSON,
+)
 
 
-def run_score(args: Namespace) -> dict[str, Any]:
+@command("score", "runs/capsule/evaluation/test/generate.out data/multi30k/raw/test.de")
+@argument("hypothesis", input_file, "An output of fairseq-generate, or plain text.", "HYP")
+@SCORING
+@option("--against", input_file, "OTHER", "Another HYP to compare with by a paired bootstrap for each measure.")
+@arguments.BOOTSTRAP
+@option("--output", arguments.output_file, "FILE", "Write the detokenised translations to FILE.")
+def score(args: Namespace) -> None:
+    """Compute BLEU and chrF of translations, or ROUGE of summaries, each with its label and signature."""
+    from tqdm import tqdm
+
+    from fairseq_capsule_lab.evaluation import scores, translations
+
     systems, references = _read(args, [args.hypothesis, *([args.against] if args.against else [])])
     for doubt in translations.doubts(systems, references, args.lowercase):
-        arguments.note(args, doubt)
+        note(doubt)
     measures = _measures(args, systems, references)
     if args.output:
         first = systems[0]
@@ -51,7 +65,7 @@ def run_score(args: Namespace) -> dict[str, Any]:
         score = scores.evaluate(measure, args.samples, args.seed)
         reported[score.name] = asdict(score)
         tqdm.write(_report(score, args.hypothesis, args.against, measure.digits))
-    return {
+    report = {
         "hypothesis": str(args.hypothesis),
         "references": [str(path) for path in args.references],
         "against": str(args.against) if args.against else None,
@@ -60,9 +74,11 @@ def run_score(args: Namespace) -> dict[str, Any]:
         "sentences": len(systems[0].sentences),
         "scores": reported,
     }
+    if args.json:
+        print(json.dumps(report))
 
 
-def _report(score: scores.Score, hypothesis: Path, other: Path, digits: int) -> str:
+def _report(score: "Score", hypothesis: Path, other: Path, digits: int) -> str:
     report = f"{score.label} = {score.score:.{digits}f}  ({score.text})\n    {score.line}"
     if against := score.against:
         if against.difference and not round(against.difference, digits):
@@ -85,24 +101,22 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
     return (name, of_other) if name != of_other else (str(hypothesis), str(other))
 
 
-def add_seeds_arguments(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("references", nargs="+", type=input_file, metavar="REF", help="the references, untokenised")
-    outputs: dict[str, Any] = {"nargs": "+", "required": True, "type": input_file, "metavar": "OUT"}
-    add("--baseline", **outputs, help="the outputs of the baseline, one for each seed")
-    text = "the outputs of a system, in the order of the baseline's; give it again for each further system"
-    add("--system", **outputs, action="append", help=text)
-    _add_scoring(parser)
-    arguments.add_json(parser)
+@command("seeds", "raw/test.de --baseline transformer-*/generate.out --system capsule-*/generate.out")
+@SCORING
+@option("--baseline", Several(input_file), "OUT...", "The outputs of the baseline, one for each seed.", required=True)
+@option("--system", Several(input_file), "OUT...", SYSTEM, required=True, multiple=True)
+def seeds(args: Namespace) -> None:
+    """Compare systems that were trained with several seeds: intervals and p over seeds and sentences."""
+    from tqdm import tqdm
 
+    from fairseq_capsule_lab.evaluation.seeds import compare_seeds
 
-def run_seeds(args: Namespace) -> dict[str, Any]:
     groups: list[list[Path]] = [args.baseline, *args.system]
     seeds = len(args.baseline)
     _require_seeds(args)
     if _distinct(args.baseline) != seeds:
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
-        arguments.note(args, text)
+        note(text)
     outputs, references = _read(args, [path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
     for measure in tqdm(_measures(args, outputs, references), desc="seeds", unit=" measures", disable=None):
@@ -117,8 +131,9 @@ def run_seeds(args: Namespace) -> dict[str, Any]:
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    paths = [str(path) for path in args.references]
-    return {"references": paths, "sentences": len(references[0]), "scores": reported}
+    if args.json:
+        paths = [str(path) for path in args.references]
+        print(json.dumps({"references": paths, "sentences": len(references[0]), "scores": reported}))
 
 
 def _require_seeds(args: Namespace) -> None:
@@ -137,7 +152,7 @@ def _distinct(outputs: Sequence[Path]) -> int:
     return len({path.resolve() for path in outputs})
 
 
-def _line(first: Path, of_group: SeedScores, digits: int) -> str:
+def _line(first: Path, of_group: "SeedScores", digits: int) -> str:
     line = f"    {of_group.mean:.{digits}f} ± {of_group.deviation:.{digits}f}"
     if effect := of_group.effect:
         line += f", {effect.difference:+.{digits}f} ({effect.low:+.{digits}f} to {effect.high:+.{digits}f})"
@@ -145,27 +160,13 @@ def _line(first: Path, of_group: SeedScores, digits: int) -> str:
     return f"{line}  {first}"
 
 
-def _add_scoring(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    text = "language of the translations, for Moses (default: the suffix of REF)"
-    add("--lang", type=arguments.language_code, help=text)
-    text = (
-        "the texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters "
-        "instead of BLEU and chrF"
-    )
-    add("--rouge", action="store_true", help=text)
-    add("--lowercase", action="store_true", help="ignore case")
-    text = "accept a REF that is another text than the T- lines of an output"
-    add("--other-reference", action="store_true", help=text)
-    arguments.add_external(parser)
-    arguments.add_text(parser)
-
-
-def _read(args: Namespace, paths: Sequence[Path], least: int = 1) -> tuple[list[Translations], list[list[str]]]:
+def _read(args: Namespace, paths: Sequence[Path], least: int = 1) -> tuple[list["Translations"], list[list[str]]]:
     """Read translations, or with `--rouge` summaries, and the references; refuse what does not fit together."""
+    from fairseq_capsule_lab.evaluation import translations
+
     if args.rouge and args.tokenized != "auto":
         raise LabError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
-    kind = (False, "characters") if args.rouge else (TOKENISED[args.tokenized],)
+    kind = (False, "characters") if args.rouge else (translations.TOKENISED[args.tokenized],)
     systems = [translations.read_translations(path, args.remove_bpe, *kind) for path in paths]
     references = [(path, read_lines(path)) for path in args.references]
     translations.require_equal_counts(systems, references)
@@ -176,8 +177,11 @@ def _read(args: Namespace, paths: Sequence[Path], least: int = 1) -> tuple[list[
     return systems, [lines for _, lines in references]
 
 
-def _measures(args: Namespace, systems: list[Translations], references: list[list[str]]) -> Iterable[scores.Measure]:
+def _measures(args: Namespace, systems: list["Translations"], references: list[list[str]]) -> Iterable["Measure"]:
     """BLEU and chrF, or with `--rouge` ROUGE; then the external measures."""
+    from fairseq_capsule_lab.evaluation import scores
+    from fairseq_capsule_lab.evaluation.external import external_measures
+
     external = external_measures(args.external, systems)
     if args.rouge:
         return chain(scores.rouge_measures(systems, references, args.lowercase), external)

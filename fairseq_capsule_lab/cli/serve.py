@@ -1,22 +1,23 @@
 """`fairseq-capsule serve`: translate in a browser and see what the model routes. The models are loaded once."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
-from fairseq_capsule_lab.cli.arguments import add_model_arguments, beam_size, input_file, load_model, whole_number
+import click
+
+from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, input_file, load_model
+from fairseq_capsule_lab.cli.commands import command, option
 from fairseq_capsule_lab.errors import LabError
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_model_arguments(parser)
-    text = "a further model of the same data, shown beside the first; may be repeated"
-    parser.add_argument("--against", type=input_file, action="append", default=[], metavar="CHECKPOINT", help=text)
-    text = "port to listen on; 0 takes any free port (default: %(default)s)"
-    parser.add_argument("--port", type=whole_number(0, 65535), default=8000, help=text)
-    text = "beam size of a request without one (default: %(default)s)"
-    parser.add_argument("--beam", type=beam_size, default=5, help=text)
+AGAINST = "A further model of the same data, shown beside the first. May be repeated."
 
 
-def run(args: Namespace) -> None:
+@command("serve", "runs/capsule/checkpoint_best.pt data/multi30k --against runs/transformer/checkpoint_best.pt")
+@MODEL
+@option("--against", input_file, "CHECKPOINT", AGAINST, multiple=True)
+@option("--port", click.IntRange(0, 65535), "N", "Port to listen on. 0 takes any free port.", default=8000)
+@BEAM
+def serve(args: Namespace) -> None:
+    """Serve a page that translates and shows what the model routes. The model is loaded once."""
     from fairseq_capsule_lab.pages.server import Server, Translator
 
     try:

@@ -1,10 +1,21 @@
 """`fairseq-capsule table`: a table with our figures beside the paper's. `reproduce` first runs its missing steps."""
 
-import argparse
 import os
+from argparse import Namespace
 from pathlib import Path
 
-from fairseq_capsule_lab.cli.arguments import MOST_SEED, input_file, label, output_folder, positive_int, whole_numbers
+import click
+
+from fairseq_capsule_lab.cli.arguments import (
+    MOST_SEED,
+    USER_DIR,
+    given,
+    input_file,
+    output_folder,
+    positive_int,
+    whole_numbers,
+)
+from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, option, together
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import cores
 from fairseq_capsule_lab.stages import Folder
@@ -12,47 +23,26 @@ from fairseq_capsule_lab.tables import definitions
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 
 CORES = 8  # of a training on a cluster, unless its profile says otherwise
+SEEDS = whole_numbers(1, MOST_SEED, most_numbers=1000)
+BASELINE = (
+    "Use it in place of the Transformer that rows start from or learn from. Prepare the data with its codes and "
+    "dictionary."
+)
+PLACES = together(
+    option("--scale", given, "SCALE", f"The size of models and trainings: {', '.join(SCALES)}.", default="paper"),
+    option("--runs", output_folder, "DIR", "Folder of all runs.", default="runs"),
+    flag("--figure", "Also draw the table, if its definition says how."),
+    USER_DIR,
+)
 
 
-def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "such as duan-table2, or a YAML file (default: list all)"
-    parser.add_argument("table", nargs="?", type=label, metavar="TABLE", help=text)
-    _add_places(parser)
-    text = "also write the learning curves of its rows, with bands over seeds"
-    parser.add_argument("--curves", action="store_true", help=text)
-    parser.add_argument("--out", type=output_folder, help="folder for the table's files (default: RUNS/SCALE/tables)")
-
-
-def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    text = "such as duan-table2, or a YAML file; fairseq-capsule table lists all"
-    add("table", type=label, metavar="TABLE", help=text)
-    _add_places(parser)
-    numbers = whole_numbers(1, MOST_SEED, most_numbers=1000)
-    add("--seeds", type=numbers, default=[1], metavar="N,N,…", help="1,2,3 or 1-3 (default: 1)")
-    text = "this machine, or the folder of a Snakemake profile (default: %(default)s)"
-    add("--launcher", type=label, default="local", metavar="local|slurm|PROFILE", help=text)
-    add("--cores", type=positive_int, metavar="N", help="of this machine (default: all)")
-    text = "use it in place of the Transformer that rows start from or learn from; prepare the data with its codes "
-    add("--baseline", type=input_file, metavar="CHECKPOINT", help=f"{text}and dictionary")
-    text = "folder of prepared corpora (default: %(default)s)"
-    add("--data", type=output_folder, default=Path("data"), help=text)
-    add("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
-    text = "also write a page with the table, its plot and the logs of trainings"
-    add("--report", action="store_true", help=text)
-    add("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
-    parser.set_defaults(curves=False, out=None)
-    parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
-
-
-def _add_places(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)")
-    add("--runs", type=output_folder, default=Path("runs"), help="folder of all runs (default: %(default)s)")
-    add("--figure", action="store_true", help="also draw the table, if its definition says how")
-
-
-def run_table(args: argparse.Namespace) -> None:
+@command("table", "duan-table2 --scale small")
+@click.argument("table", type=given, required=False, help="Such as duan-table2, or a YAML file.  [default: list all]")
+@PLACES
+@flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
+@option("--out", output_folder, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
+def table(args: Namespace) -> None:
+    """Print a paper's table with our figures beside the paper's. Without a name, list the tables."""
     writing = [f"--{name}" for name in ("figure", "curves", "out") if getattr(args, name)]
     if writing and not args.table:
         raise LabError(f"{' '.join(writing)}: no table to write; name a TABLE")
@@ -67,7 +57,21 @@ def run_table(args: argparse.Namespace) -> None:
             print(f"{name:16} {definitions.load_table(name).title}")
 
 
-def run_reproduce(args: argparse.Namespace) -> None:
+@command("reproduce", "duan-table2 --scale small --seeds 1-3")
+@argument("table", given, "Such as duan-table2, or a YAML file. fairseq-capsule table lists all.")
+@PLACES
+@option("--seeds", SEEDS, "N,N,…", "Seeds of the trainings: 1,2,3 or 1-3.", default="1")
+@option(
+    "--launcher", given, "local|slurm|PROFILE", "This machine, or the folder of a Snakemake profile.", default="local"
+)
+@option("--cores", positive_int, "N", "Cores of this machine.  [default: all]")
+@option("--baseline", input_file, "CHECKPOINT", BASELINE)
+@option("--data", output_folder, "DIR", "Folder of prepared corpora.", default="data")
+@option("--rows", Several(given), "ROW...", "Only these rows.  [default: all]")
+@flag("--report", "Also write a page with the table, its plot and the logs of trainings.")
+@flag("--dry-run", "Print every command with its GPUs, memory and minutes.")
+def reproduce(args: Namespace) -> None:
+    """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""
     import torch
 
     from fairseq_capsule_lab.pages.table import write_table_page
@@ -75,9 +79,10 @@ def run_reproduce(args: argparse.Namespace) -> None:
     from fairseq_capsule_lab.tables.runs import Places
     from fairseq_capsule_lab.tables.steps import work_of
 
+    args.curves, args.out, user_dir = False, None, click.get_current_context().meta.get("user_dir")
     table = _table(args)  # raises an error where there are no tables
     profile = None if args.launcher == "local" else commands.cluster_profile(args.launcher)
-    plugin = Path(os.path.abspath(args.user_dir)) if args.user_dir else None
+    plugin = Path(os.path.abspath(user_dir)) if user_dir else None
     places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
     gpus = None if profile else torch.cuda.device_count()
     threads = args.cores or (CORES if profile else cores())
@@ -115,14 +120,14 @@ def run_reproduce(args: argparse.Namespace) -> None:
         raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 
 
-def _table(args: argparse.Namespace) -> definitions.Table:
+def _table(args: Namespace) -> definitions.Table:
     table = definitions.load_table(args.table)
     if args.figure and not table.figure:
         raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")
     return table
 
 
-def _show(args: argparse.Namespace, table: definitions.Table) -> None:
+def _show(args: Namespace, table: definitions.Table) -> None:
     """Print a table from its results so far, and write it."""
     from fairseq_capsule_lab.tables import printing, results
     from fairseq_capsule_lab.tables.runs import Places

@@ -1,28 +1,29 @@
 """`fairseq-capsule toy-corpus`: write an embedded corpus as parallel text files."""
 
-import argparse
+from argparse import Namespace
+
+import click
 
 from fairseq_capsule_lab.cli.arguments import output_folder, positive_int
+from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, write_parallel
 from fairseq_capsule_lab.errors import LabError
 
 SUFFIXES: dict[str, tuple[str, ...]] = {"english-german": ("en", "de"), "headlines": ("text", "summary")}
+OUT = "Folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …"
+CORPUS = "Sentences with their translations, or short Chinese news with their headlines."
+ALIGNMENTS = "Also write train.align, …: which words of the tokenised sentences translate each other, as 0-0 1-2."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    text = "folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …"
-    add("out", type=output_folder, metavar="OUT", help=text)
-    text = "sentences with their translations, or short Chinese news with their headlines (default: %(default)s)"
-    add("--corpus", choices=SUFFIXES, default="english-german", help=text)
-    for split, size in SIZES.items():
-        text = f"pairs in {split} (default: %(default)s)"
-        add(f"--{split}", type=positive_int, default=size, metavar="N", help=text)
-    text = "also write train.align, …: which words of the tokenised sentences translate each other, as 0-0 1-2"
-    add("--alignments", action="store_true", help=text)
-
-
-def run(args: argparse.Namespace) -> None:
+@command("toy-corpus", "toy --train 1000")
+@argument("out", output_folder, OUT)
+@option("--corpus", click.Choice(list(SUFFIXES)), "", CORPUS, default="english-german")
+@option("--train", positive_int, "N", "Training pairs.", default=SIZES["train"])
+@option("--valid", positive_int, "N", "Validation pairs.", default=SIZES["valid"])
+@option("--test", positive_int, "N", "Test pairs.", default=SIZES["test"])
+@flag("--alignments", ALIGNMENTS)
+def toy_corpus(args: Namespace) -> None:
+    """Write an embedded corpus as parallel text, at most 31,000 pairs."""
     suffixes = SUFFIXES[args.corpus]
     if args.alignments:
         if args.corpus == "headlines":

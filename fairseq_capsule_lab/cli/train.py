@@ -1,49 +1,61 @@
-"""Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
-
-    train.sh CONFIG DATA OUT [--gpus N | --processes N] [--nodes M] [--effective-tokens N] [--precision P]
-             [--like-baseline CHECKPOINT] [KEY=VALUE ...]
-
-  CONFIG         a YAML file such as configs/multi30k/gdr_transformer.yaml
-  DATA           OUT of a prepare script or its `bin`, or a folder of fairseq-preprocess
-  --gpus N       GPUs per node (all visible ones). 0 trains on the CPU, as does a machine without GPUs
-  --processes N  processes per node on the CPU (1)
-  --nodes M      train on M nodes. In a Slurm step (srun --ntasks-per-node=1 train.sh ...), or on each node with
-                 MASTER_ADDR, the name of the first node, and NODE_RANK, 0 to M-1, in the environment (and
-                 MASTER_PORT, if 29500 is in use)
-  --effective-tokens N
-                 tokens per update, on all processes together. The script chooses the accumulation
-                 (optimization.update_freq) accordingly
-  --precision P  fp32, fp16 or bf16 (fp32, whatever CONFIG says). fp16 and bf16 need GPUs
-  --like-baseline CHECKPOINT
-                 start from this Transformer or LSTM (task.init_from_baseline), with its layer sizes and shared
-                 embeddings, whatever CONFIG says
-  KEY=VALUE      further settings in Hydra's syntax: optimization.max_epoch=20 model.dropout=0.1.
-                 common.user_dir=DIR, here or in CONFIG, names a plugin of your own (docs/extending.md)
-
-  OUT            the run folder: fairseq's checkpoints; train.log; settings.json, which identifies the training;
-                 manifest.json: the command, versions, git hash, hardware, effective batch, seed and times of each
-                 start; finished, once the training is complete
-
-The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
-training.
-"""
+"""`fairseq-capsule train`, which scripts/train.sh calls: train a model with fairseq-hydra-train."""
 
 import re
-from collections.abc import Sequence
+from argparse import Namespace
 
-from fairseq_capsule_lab.cli.arguments import read_words
-from fairseq_capsule_lab.errors import LabError
+import click
 
-OPTIONS = ("gpus", "processes", "nodes", "effective-tokens", "precision", "like-baseline")
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
+from fairseq_capsule_lab.cli.commands import command, option, texts
+
+EXAMPLE = "configs/multi30k/capsule_transformer.yaml data/multi30k runs/capsule optimization.max_epoch=20"
+RESULTS = {
+    "OUT": "The run folder, with fairseq's checkpoints.",
+    "OUT/train.log": "The output of fairseq.",
+    "OUT/settings.json": "What identifies the training.",
+    "OUT/manifest.json": "Command, versions, hardware, effective batch, seed and times of each start.",
+    "OUT/finished": "It exists once the training is complete.",
+}
 OVERRIDE = re.compile(r"[+~]*[A-Za-z0-9_.]+=", re.ASCII)
+WORDS = (
+    "CONFIG: a YAML file such as configs/multi30k/gdr_transformer.yaml. DATA: OUT of a prepare script or its bin, or a "
+    "folder of fairseq-preprocess. OUT: the run folder. KEY=VALUE: further settings in Hydra's syntax, such as "
+    "model.dropout=0.1, at any place; common.user_dir=DIR, here or in CONFIG, names a plugin of your own "
+    "(docs/extending.md)."
+)
+NODES = (
+    "Train on M nodes. In a Slurm step (srun --ntasks-per-node=1 train.sh …), or on each node with MASTER_ADDR, the "
+    "name of the first node, and NODE_RANK, 0 to M-1, in the environment (and MASTER_PORT, if 29500 is in use)."
+)
+TOKENS = "Tokens in an update, on all processes together. It sets the accumulation (optimization.update_freq)."
+BASELINE = (
+    "Start from this Transformer or LSTM (task.init_from_baseline), with its layer sizes and shared embeddings, "
+    "whatever CONFIG says."
+)
 
 
-def run(program: str, words: Sequence[str]) -> None:
-    options, rest = read_words(words, OPTIONS)
-    overrides = [word for word in rest if OVERRIDE.match(word)]
-    places = [word for word in rest if not OVERRIDE.match(word)]
+@command("train", EXAMPLE, RESULTS)
+@click.argument("words", type=given, nargs=-1, metavar="CONFIG DATA OUT [KEY=VALUE]...", help=WORDS)
+@option("--gpus", given, "N", "GPUs of each node; 0 trains on the CPU.  [default: all visible ones]")
+@option("--processes", given, "N", "Processes of each node on the CPU.  [default: 1]")
+@option("--nodes", given, "M", NODES)
+@option("--effective-tokens", given, "N", TOKENS)
+@option("--precision", given, "P", "fp32, fp16 or bf16, whatever CONFIG says; the last two need GPUs.  [default: fp32]")
+@option("--like-baseline", given, "CHECKPOINT", BASELINE)
+@DRY_RUN
+def train(args: Namespace) -> None:
+    """Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
+
+    The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
+    training.
+    """
+    overrides = [word for word in args.words if OVERRIDE.match(word)]
+    places = [word for word in args.words if not OVERRIDE.match(word)]
     if len(places) != 3:
-        raise LabError(f"name CONFIG, DATA and OUT, not {len(places)} places (see --help)")
-    from fairseq_capsule_lab.runs.train import train  # it imports Hydra
+        raise click.UsageError(f"Name CONFIG, DATA and OUT, not {len(places)} places.")
+    from fairseq_capsule_lab.runs import train as runs
 
-    train(program, words, {**options, **dict(zip(("config", "data", "out"), places))}, overrides)
+    del args.words
+    arguments = {**texts(args), **dict(zip(("config", "data", "out"), places))}
+    context = click.get_current_context()
+    runs.train(context.command_path, context.meta["words"], arguments, overrides)

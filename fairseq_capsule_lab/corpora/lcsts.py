@@ -140,7 +140,6 @@ LCSTS = Recipe(
     script="prepare-lcsts.sh",
     title="Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in "
     "OUT/bin.",
-    usage="--from DIR [OPTION VALUE]... OUT",
     corpus=_corpus,
     options={
         "from DIR": "the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on "

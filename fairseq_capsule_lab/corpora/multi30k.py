@@ -38,7 +38,6 @@ def _corpus(options: Options) -> Corpus:
 MULTI30K = Recipe(
     script="prepare-multi30k.sh",
     title="Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin.",
-    usage="[--pair en-de] [OPTION VALUE]... OUT",
     corpus=_corpus,
     options={
         "pair SOURCE-TARGET": "two of en, de, fr and cs (en-de). fairseq can train both directions. A configuration "

@@ -69,7 +69,6 @@ def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
 ZH_EN = of_archives(
     script="prepare-nist-zh-en.sh",
     title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
-    usage="--from DIR [OPTION VALUE]... OUT",
     corpus=_corpus,
     options={
         "from DIR": "the folder of the LDC releases, which are licensed and never downloaded. Files may lie in "

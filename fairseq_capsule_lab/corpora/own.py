@@ -42,13 +42,16 @@ def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
     rest, words = [], list(words)
     while words:
         word = words.pop(0)
-        split = word.removeprefix("--")
-        if word == split or split not in SPLITS:
+        option, is_joined, value = word.partition("=")
+        split = option.removeprefix("--")
+        if option == split or split not in SPLITS:
             rest.append(word)
             continue
+        if is_joined:
+            words.insert(0, value)
         first, second = (*words[:2], "", "")[:2]
         if not first:
-            raise LabError(f"{word} requires a value (see --help)")
+            raise LabError(f"{option} requires a value (see --help)")
         files = [Text(first, second)]
         problem = ""
         if is_address(first):
@@ -60,9 +63,9 @@ def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
         else:
             files = [Text(prefix) for prefix in first.split(",")]
         if problem:
-            raise LabError(f"{word} {first}: {problem}")
+            raise LabError(f"{option} {first}: {problem}")
         for address in filter(is_address, files[0]):
-            _require_own_name(word, address, addresses)
+            _require_own_name(option, address, addresses)
         texts.setdefault(split, []).extend(files)
         del words[: 2 if files[0].target else 1]
     return texts, rest
@@ -224,7 +227,6 @@ def write_raw(
 OWN = Recipe(
     script="prepare.sh",
     title="Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.",
-    usage="--source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT",
     corpus=_corpus,
     options={
         "source LANG": "any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes",

@@ -18,7 +18,7 @@ from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe, of
 from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools
+from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
 from fairseq_capsule_lab.stages import Folder, Stage
 
 MOST_UNKNOWN = 5  # percent of the training text; more is the dictionary of another corpus
@@ -44,6 +44,9 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     if corpus.vocabulary:
         options["bpe"] = "none"
     settings = recipe.settings(corpus, options)
+    if choices.get("dry-run"):
+        _Preparation(corpus, options, Path(os.path.abspath(out))).show()
+        return
     with Folder(out, recipe.script).locked() as folder:
         try:
             is_free = not any(choices.get(name) for name in ("tokenise", "bpe", "codes"))
@@ -100,6 +103,13 @@ class _Preparation:
         self.corpus, self.options, self.path = corpus, options, path
         self.source, self.target = corpus.languages
         self.sides = corpus.sides(options)
+        self.last = ""  # the folder of the text that is binarised
+
+    def show(self) -> None:
+        """Print the command of the last stage. Earlier ones run in this process."""
+        names = [stage.output for stage in self.stages()]
+        print(f"# {', '.join(names[: names.index('bin')])}: made by this command itself", file=sys.stderr)
+        show(self._binarising("bin"), self.path)
 
     def stages(self) -> list[Stage]:
         bpe, path = self.options["bpe"], self.path
@@ -120,7 +130,8 @@ class _Preparation:
         if self.options["max-length"] and late:
             stages.append(Stage("clean", partial(self._clean, path / text)))
             text = "clean"
-        stages.append(Stage("bin", partial(self._binarise, text)))
+        self.last = text
+        stages.append(Stage("bin", self._binarise))
         for side in self.sides:
             dictionary = path / f"bin/dict.{side or self.source}.txt"
             stages.append(Stage(of_side("dict.txt", side), partial(_copy, dictionary)))
@@ -156,13 +167,19 @@ class _Preparation:
         else:
             subwords.learn_pieces(texts, part, "unigram" if bpe == "sentencepiece" else "bpe", merges, log)
 
-    def _binarise(self, text: str, part: Path, log: BinaryIO) -> None:
+    def _binarising(self, out: str) -> list[str]:
+        """Return the command that binarises the last text. Before it is there, it has one test set."""
         words = ["fairseq-preprocess", "--source-lang", self.source, "--target-lang", self.target]
         words += self._dictionary_options()
-        for split, option in (("train", "--trainpref"), ("valid*", "--validpref"), ("test*", "--testpref")):
-            names = sorted(file.name for file in (self.path / text).glob(f"{split}.{self.source}"))
-            words += [option, ",".join(f"{text}/{name.rpartition('.')[0]}" for name in names)]  # bpe/test,bpe/test1,…
-        words += ["--workers", str(cores()), "--destdir", part.name]
+        for split, option in (("train", "--trainpref"), ("valid", "--validpref"), ("test", "--testpref")):
+            files = (self.path / self.last).glob(f"{split}*.{self.source}")
+            names = sorted(file.name.rpartition(".")[0] for file in files) or [split]
+            words += [option, ",".join(f"{self.last}/{name}" for name in names)]  # bpe/test,bpe/test1,…
+        return [*words, "--workers", str(cores()), "--destdir", out]
+
+    def _binarise(self, part: Path, log: BinaryIO) -> None:
+        show(self._binarising("bin"), self.path)
+        words = self._binarising(part.name)
         for line in output_of(words, log, self.path, {**os.environ, **PLAIN}):
             log.write(line)
             log.flush()

@@ -3,8 +3,7 @@
 import importlib.util
 import os
 import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -38,22 +37,6 @@ LIMIT = "only the first N training pairs, for a quick test"
 RAW = "the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages"
 CODES = {"OUT/codes, OUT/dict.txt": "the merges and the dictionary"}
 CODES_OF_SIDES = {"OUT/codes.zh, OUT/codes.en, OUT/dict.zh.txt, OUT/dict.en.txt": "the merges and the dictionaries"}
-MANIFEST = {"OUT/manifest.tsv": "command, versions, line counts of every part and stage, hashes"}
-RESUMES = "The same command resumes an interrupted run. It does nothing after a finished run."
-WIDTH, INDENT = 120, 17
-
-
-def _rows(rows: Mapping[str, str]) -> Iterator[str]:
-    for name, text in rows.items():
-        filled = textwrap.fill(text, WIDTH - INDENT, break_on_hyphens=False, break_long_words=False)
-        head = f"  {name}"
-        lines = textwrap.indent(filled, " " * INDENT)
-        yield f"{head:<{INDENT}}{lines[INDENT:]}" if len(head) < INDENT else f"{head}\n{lines}"
-
-
-def _paragraph(text: str) -> str:
-    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
-
 
 # --- recipes ---------------------------------------------------------------------------------------------------------
 
@@ -88,18 +71,10 @@ class Recipe:
     notes: str  # how the text is made
     results: Mapping[str, str]  # the help of what is made besides OUT/bin and the manifest
     sets: str = "train, valid, test"  # that are binarised
-    usage: str = "[OPTION VALUE]... OUT"
 
     def names(self, flags: bool = False) -> list[str]:
         """Return the names of the options with a value, or of those without one."""
         return [key.split()[0] for key in self.options if flags != (" " in key)]
-
-    def help(self) -> str:
-        """Return the text of --help."""
-        options = {f"--{key}": text for key, text in self.options.items()}
-        results = {"OUT/bin": f"binarised: {self.sets}", **self.results, **MANIFEST}
-        parts = [_paragraph(self.title), f"    {self.script} {self.usage}", "\n".join(_rows(options))]
-        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(results)), RESUMES])
 
     def final_options(self, choices: Options) -> Options:
         """Return all options; those that corpora share have their final values. The maximum length `none` is none."""

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from capsule_routing.text.folders import binarised_folder
 from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.processes import command_line, cores, require_tools
+from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.machine import MOST_PROCESSES, child_environment, visible_gpus
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
@@ -41,6 +41,16 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
     source, target, longest = check_teacher(arguments["teacher"], str(data), plugin != plugins.OWN)
     teacher, data = Path(os.path.realpath(arguments["teacher"])), data.resolve()
     pair = f"{source}-{target}"
+    command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
+    command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
+    command += ["--beam", str(beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
+    command += ["--max-tokens", str(max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
+    command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
+    if arguments.get("dry-run"):
+        shards = Path(os.path.abspath(arguments["out"])) / "shards"
+        for shard in range(number):
+            _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
+        return
 
     with Folder(arguments["out"], SCRIPT).locked() as folder:
         hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
@@ -51,11 +61,6 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
         if not (folder.path / "bin").exists():
-            command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
-            command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
-            command += ["--beam", str(beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
-            command += ["--max-tokens", str(max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
-            command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
             _translate(shards, command, number, processes, gpus)
 
         def make(part: Path, log: BinaryIO) -> None:
@@ -106,12 +111,18 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
         raise LabError(f"the teacher failed: {reason} (full logs: {shards}); {advice}")
 
 
+def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str) -> list[str]:
+    """Return the command of a shard, and show it. fairseq ignores --num-shards, so a shard is the share of a rank."""
+    words = [*command, *([] if gpu else ["--cpu"]), "--distributed-rank", str(shard)]
+    show(words, output=str(shards / f"{shard}.out"), gpus=gpu)
+    return words
+
+
 def _start(shards: Path, command: Sequence[str], shard: int, gpu: str) -> "subprocess.Popen[bytes]":
-    # fairseq ignores --num-shards, so a shard is the share of a rank.
-    own = [*([] if gpu else ["--cpu"]), "--distributed-rank", str(shard)]
+    words = _command_of_shard(shards, command, shard, gpu)
     environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
     with open(shards / f"{shard}.out.part", "wb") as out, open(shards / f"{shard}.out.log", "wb") as log:
-        return subprocess.Popen([*command, *own], stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
 
 
 def _finish(shards: Path, shard: int, status: int) -> bool:

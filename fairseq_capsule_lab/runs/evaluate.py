@@ -12,7 +12,7 @@ from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import prepared_folder, settings_of
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
-from fairseq_capsule_lab.processes import output_of, require_tools
+from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
 from fairseq_capsule_lab.runs.folder import RunFolder
@@ -149,6 +149,12 @@ def evaluate(program: str, arguments: Mapping[str, str]) -> None:
     planned = plan(arguments)
     for note in planned.notes:
         print(f"{program}: note: {note}", file=sys.stderr)
+    if planned.average:
+        show(planned.average)
+    if arguments.get("dry-run"):
+        for split in planned.splits:
+            _Split(planned, split).show()
+        return
     if planned.average and subprocess.run(planned.average).returncode:
         raise SystemExit(1)  # the command has printed why
     for split in planned.splits:
@@ -182,6 +188,12 @@ class _Split:
             self.folder.run(Stage("scores.txt", self._score), last)
             sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
 
+    def show(self) -> None:
+        """Print the commands, whether or not they ran before."""
+        words, gpu = self._translating()
+        show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
+        show(self._scoring(), self.folder.path, "scores.txt")
+
     def _keep_scoring(self) -> None:
         """Delete the scores if they were computed with other options."""
         file = self.folder.path / "scoring"
@@ -192,16 +204,22 @@ class _Split:
                 (self.folder.path / name).unlink(missing_ok=True)
             file.write_text(f"{self.scored_with}\n")
 
-    def _translate(self, part: Path, log: BinaryIO) -> None:
+    def _translating(self) -> tuple[list[str], str]:
+        """Return the command that translates, and the GPU that it uses: on several ones fairseq mixes the outputs."""
         planned = self.plan
-        gpu = next(iter(visible_gpus(os.environ)), "")  # on several GPUs fairseq would mix the outputs of the processes
-        sentences = count_lines(self.reference)
+        gpu = next(iter(visible_gpus(os.environ)), "")
         words = ["fairseq-generate", str(planned.data / "bin"), "--user-dir", str(planned.plugin)]
         words += ["--task", planned.task, "--source-lang", planned.source, "--target-lang", planned.target]
         words += ["--gen-subset", self.split, "--path", str(planned.checkpoint), "--beam", str(planned.beam)]
         words += ["--lenpen", planned.lenpen, "--nbest", str(planned.nbest)]
         words += ["--max-tokens", str(planned.max_tokens), *([] if gpu else ["--cpu"]), "--no-progress-bar"]
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
+        return words, gpu
+
+    def _translate(self, part: Path, log: BinaryIO) -> None:
+        words, gpu = self._translating()
+        show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
+        sentences = count_lines(self.reference)
         done, step = 0, sentences // 10 + 1
         with open(part, "wb") as stream:
             for line in output_of(words, log, self.folder.path, child_environment(gpu)):
@@ -210,11 +228,16 @@ class _Split:
                 if line.startswith(b"S-") and done % step == 0:
                     print(f"  {done} of {sentences} sentences", flush=True)
 
-    def _score(self, part: Path, log: BinaryIO) -> None:
+    def _scoring(self) -> list[str]:
+        """Return the command that scores. It runs in the folder of the split."""
         others = self.reference.parent.glob(f"{self.reference.name}[0-9]*")
         references = map(str, [self.reference, *sorted(others)])
         words = ["fairseq-capsule", "score", "generate.out", *references, *self.scoring]
-        words += ["--output", f"translations.{self.plan.target}", "--json"]
+        return [*words, "--output", f"translations.{self.plan.target}", "--json"]
+
+    def _score(self, part: Path, log: BinaryIO) -> None:
+        words = self._scoring()
+        show(words, self.folder.path, "scores.txt")
         with open(part, "wb") as stream:
             done = subprocess.run(words, cwd=self.folder.path, stdout=stream, stderr=subprocess.PIPE)
         if done.returncode:

@@ -14,7 +14,7 @@ from typing import Any
 
 from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import command_line, handling, require_tools
+from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
 from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
@@ -42,7 +42,11 @@ def train(program: str, words: Sequence[str], arguments: Mapping[str, str], over
     """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(arguments, overrides, os.environ)
-    environment = machine.child_environment(",".join(planned.machines.gpus))
+    gpus = ",".join(planned.machines.gpus)
+    if arguments.get("dry-run"):
+        show(planned.command, gpus=gpus)
+        return
+    environment = machine.child_environment(gpus)
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
     if count and subprocess.run([sys.executable, "-c", test], env=environment).returncode:
@@ -96,6 +100,7 @@ class Training:
 
     def supervise(self, environment: Mapping[str, str]) -> int:
         """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
+        show(self.plan.command, gpus=",".join(self.plan.machines.gpus))
         with handling(_SIGNALS, self._interrupt):
             with open(self.log, "ab") as stream:
                 # The child inherits the lock: if this process is killed, the folder stays locked until the training

@@ -70,7 +70,8 @@ class Step:
         """The step on this machine; its `place` among the steps, such as `5 of 14`, is printed before it."""
 
         def make(part: Path, log: BinaryIO) -> None:
-            print(f"{place}: {self}", flush=True)
+            print(f"{place}: {self.output}", flush=True)
+            processes.show(self.words, folder.path, self.output if self.prints else self.log)
             # The commands of this Python come first, even if no environment is active.
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             env = {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(self.threads))}
@@ -127,5 +128,5 @@ def run_on_cluster(steps: Sequence[Step], listed: Path, profile: Path, folder: F
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     words += ["--directory", str(folder.path), "--profile", str(profile), *ENGINE]
     words += ["--config", f"steps={json.dumps(str(listed))}"]
-    print(shlex.join(words), flush=True)
+    processes.show(words)
     return processes.run_in_group(words, signal.SIGINT, patience=None, pass_fds=[folder.descriptor]) != 0

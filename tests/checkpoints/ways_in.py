@@ -73,8 +73,8 @@ class Place:
         return self.folder / name
 
     def command(self, *arguments):
-        parsed = cli.build_parser(arguments[0]).parse_args([str(argument) for argument in arguments])
-        parsed.run(parsed)
+        with cli.fairseq_capsule.make_context("fairseq-capsule", [str(argument) for argument in arguments]) as context:
+            cli.fairseq_capsule.invoke(context)
 
     # Each way takes a checkpoint, and returns or raises the error that stops it.
 

@@ -196,32 +196,3 @@ class TestRefusals:
     def test_an_output_path_that_is_a_file_is_refused(self, command, first):
         result = command("analyze", "lengths", first, "--out", first)
         assert result.status == 1 and f"{first}: not a folder" in result.err
-
-    @pytest.mark.parametrize(
-        "arguments, message",
-        [
-            (["nonsense"], "argument KIND: invalid choice: 'nonsense'"),
-            ([], "the following arguments are required: KIND"),
-            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is not a set of whole numbers"),
-            (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 to 1000"),
-            (
-                ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "0-3"],
-                "'0-3' is not a set of whole numbers",
-            ),
-            (
-                ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "3-1"],
-                "'3-1' is not a set of whole numbers",
-            ),
-            (
-                ["iterations", "x", "--out", "y", "--data", "z", "--option", "iterations"],
-                "invalid choice: 'iterations'",
-            ),
-        ],
-    )
-    def test_wrong_arguments_are_refused(self, command, capsys, first, monkeypatch, arguments, message):
-        monkeypatch.chdir(first.parent)
-        (first.parent / "x").write_text("a\n")
-        (first.parent / "z").mkdir()
-        with pytest.raises(SystemExit) as error:
-            command("analyze", *arguments)
-        assert error.value.code == 2 and message in capsys.readouterr().err

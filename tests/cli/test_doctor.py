@@ -94,10 +94,9 @@ def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
     assert table[-1].endswith(f"to fix: {', '.join(name for name in found if name in failed)}")
 
 
-def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch):
-    monkeypatch.delitem(sys.modules, "fairseq_capsule_lab.cli.score", raising=False)
+def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch, generated, reference):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    message = refused("score", "test.out", "test.de")
+    message = refused("score", generated, reference)
     assert "tqdm" in message and message.endswith("; 'fairseq-capsule doctor' states what to install")
 
 

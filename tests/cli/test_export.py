@@ -85,7 +85,7 @@ def test_the_extra_is_named_if_the_library_is_missing(monkeypatch, capsys):
         raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
     monkeypatch.setattr(cli.importlib, "import_module", without)
-    assert cli.main(["export", "model.pt"]) == 1
+    assert cli.main(["export"]) == 1
     assert capsys.readouterr().err == (
         "fairseq-capsule export: error: transformers is not installed: pip install 'fairseq-capsule[huggingface]'\n"
     )

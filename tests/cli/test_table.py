@@ -46,13 +46,6 @@ def test_an_unknown_row_is_refused(capsys, tmp_path):
     assert "duan-table2 has no row 'nobody'" in message and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("seeds", ["0", "1,", "a", "-1"])
-def test_wrong_seeds_are_refused(capsys, seeds):
-    with pytest.raises(SystemExit):
-        main(["reproduce", "duan-table2", "--seeds", seeds])
-    assert "whole numbers from 1 to " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])
 def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path, arguments):
     monkeypatch.setattr("fairseq_capsule_lab.tables.definitions.CONFIGS", tmp_path / "configs")

@@ -110,9 +110,7 @@ class Workplace:
         return {"PATH": self.path, "PYTHONPATH": libraries, "CAPSULE_CHECKSUMS": checksums}
 
     def run(self, *command, **environment):
-        process = self.start(*command, **environment)
-        process.output, process.errors = process.communicate(timeout=600)
-        return process
+        return ended(self.start(*command, **environment))
 
     def prepare(self, *arguments, **environment):
         return self.run(f"scripts/{self.script}", *arguments, **environment)
@@ -132,6 +130,15 @@ class Workplace:
         for text in wanted:
             assert text in process.errors
         return True
+
+
+def ended(process):
+    """Wait for a process. It gets the attributes `output`, `shown`, the commands that it showed, and `errors`."""
+    process.output, errors = process.communicate(timeout=600)
+    lines = errors.splitlines(keepends=True)
+    process.shown = [line for line in lines if line.startswith("+ ")]
+    process.errors = "".join(line for line in lines if not line.startswith("+ "))
+    return process
 
 
 def check_reading(out):

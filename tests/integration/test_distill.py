@@ -121,7 +121,6 @@ def test_bad_translations_are_counted(data, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["a", "b"], "name TEACHER, DATA and OUT, not 2 places"),
         (["no.pt", ".", "out"], "no.pt: no such checkpoint"),
         (["{teacher}", "nowhere", "out"], "nowhere: no such data folder"),
         (["{teacher}", ".", "out"], "no binarised training set in it"),

@@ -21,10 +21,6 @@ def workplace(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ([], "name the folder OUT"),
-        (["a", "b"], "one folder OUT"),
-        (["--form", "x", "out"], "unknown option --form"),
-        (["out", "--limit"], "--limit requires a value"),
         (["--limit", "0", "out"], "--limit must be a positive whole number, not '0'"),
         (["--limit", "-3", "out"], "--limit must be a positive whole number, not '-3'"),
         (["--limit", "1e3", "out"], "--limit must be a positive whole number, not '1e3'"),

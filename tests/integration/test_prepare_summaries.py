@@ -50,20 +50,6 @@ def test_raw_text_is_read_as_the_folder_was_made(headlines):
     check_reading(headlines.out)
 
 
-@pytest.mark.parametrize(
-    "arguments, wanted",
-    [
-        ([], "name the folder OUT"),
-        (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
-        (["--lines", "3", "out"], "unknown option --lines"),
-    ],
-)
-def test_wrong_arguments_for_headlines_are_refused(tmp_path, arguments, wanted):
-    workplace = Workplace(tmp_path, "prepare-headlines.sh")
-    assert workplace.refused(workplace.prepare(*arguments), wanted)
-    assert not workplace.out.exists()
-
-
 # --- LCSTS ------------------------------------------------------------------------------------------------------------
 
 # score, text, summary
@@ -154,7 +140,6 @@ def test_a_second_run_does_nothing(workplace, archive):
         (["out"], "give --from DIR: the authors of LCSTS distribute it only on application"),
         (["--from", "nowhere", "out"], "--from nowhere: no such folder"),
         (["--from", ".", "out"], "PART_I.txt is missing: --from takes the folder of PART_I.txt, PART_II.txt"),
-        (["--from", "."], "name the folder OUT"),
         (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary must be a positive whole number, not 'many'"),
     ],
 )

@@ -1,7 +1,9 @@
 """The complete `scripts/prepare-toy.sh` on a small corpus. The tests of the other scripts cover what they share."""
 
 import hashlib
+import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -37,6 +39,26 @@ def test_every_stage_has_the_expected_text(prepared):
                 line.replace("'s ", " &apos;s ") for line in raw
             ]
             assert [line.replace("@@ ", "") for line in bpe] == tokenised
+
+
+def test_the_shown_command_can_be_pasted(prepared):
+    """A dry run prints it too, and makes nothing."""
+    (shown,) = prepared.shown
+    line = shown[2:].replace("--destdir bin", "--destdir pasted")
+    subprocess.run(["bash", "-c", line], env={**os.environ, "PATH": PATH}, check=True)
+    pasted = contents(prepared.out / "pasted")
+    assert pasted.keys() == contents(prepared.out / "bin").keys()
+    for name in pasted.keys() - {"preprocess.log"}:
+        assert pasted[name] == contents(prepared.out / "bin")[name]
+    shutil.rmtree(prepared.out / "pasted")
+
+
+def test_a_dry_run_prints_the_command_and_makes_nothing(workplace):
+    process = workplace.prepare("--dry-run", *OPTIONS, "out")
+    (shown,) = process.shown
+    assert process.returncode == 0 and process.errors == "# raw, tokenised, codes, bpe: made by this command itself\n"
+    assert f"(cd {workplace.out} && fairseq-preprocess" in shown and "--trainpref bpe/train --validpref" in shown
+    assert not workplace.out.exists()
 
 
 def test_alignments_count_the_words_of_the_tokenised_text(prepared):
@@ -100,10 +122,6 @@ def test_an_interrupted_run_is_resumed(prepared, workplace):
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ([], "name the folder OUT"),
-        (["a", "b"], "one folder OUT"),
-        (["--lines", "3", "out"], "unknown option --lines"),
-        (["out", "--train"], "--train requires a value"),
         (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
         (["--test", "40000", "out"], "test: 40000 pairs, but the corpus has only 31000 left; ask for fewer"),
         (["/dev/full"], "/dev/full is not a folder"),

@@ -15,7 +15,7 @@ from fairseq_capsule_lab.environment import FORKS
 from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.conftest import with_plugin
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import Workplace, contents, ended, read
 from tests.integration.test_training import assert_same_parameters
 
 # A stub of fairseq-hydra-train that fails. It writes its arguments to `words`.
@@ -87,6 +87,14 @@ def two_processes(data, tmp_path_factory):
     """A run folder like `trained_run`, of two processes."""
     place = with_plugin(Workplace(tmp_path_factory.mktemp("two"), "train.sh"))
     return place.prepared(*SCRIPTED, "--processes", 2, data)
+
+
+def test_the_command_is_shown_and_a_dry_run_shows_it_too(trained_run, place, data):
+    process = place.prepare(*SCRIPTED, data, "out", "--dry-run", "--processes", 2)
+    (shown,) = process.shown
+    assert shown.startswith("+ torchrun --standalone --nproc-per-node 2 --no-python fairseq-hydra-train --config-dir ")
+    assert (process.returncode, process.errors) == (0, "") and not place.out.exists()
+    assert trained_run.shown[0].startswith("+ fairseq-hydra-train --config-dir ")
 
 
 def test_two_processes_equal_one_process_with_twice_the_accumulation(two_processes, trained_run):
@@ -303,7 +311,7 @@ def test_a_start_that_waited_continues_from_the_own_checkpoint(place, received, 
     with zipfile.ZipFile(place.out / "checkpoint_last.pt", "w") as archive:
         archive.writestr("x", "1")
     os.close(lock)
-    process.output, process.errors = process.communicate(timeout=60)
+    ended(process)
     assert place.refused(process, "ValueError: out of luck")
     options = [line for line in read(place.root / "words") if line.startswith("checkpoint.re")]
     assert options[-2:] == ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
@@ -342,7 +350,6 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["toy/transformer.yml", "{data}", "out"], "toy/transformer.yml: no such YAML file"),
         (["{config}", "nowhere", "out"], "nowhere: no such data folder"),
         (["{config}", ".", "out"], ".: no binarised training set;"),
-        (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
         (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de; give task.target_lang=de after OUT"),
         (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),

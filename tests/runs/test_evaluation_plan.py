@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsule_routing.errors import one_line as escaped
-from fairseq_capsule_lab.cli.evaluate import OPTIONS
+from fairseq_capsule_lab.cli.evaluate import evaluate as command
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, Settings, evaluate
 from tests.runs import hostile
@@ -168,7 +168,7 @@ def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("option", [param.opts[0][2:] for param in command.params if param.opts[0][:2] == "--"])
 def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @FEW
     @given(hostile.texts("MARK"))

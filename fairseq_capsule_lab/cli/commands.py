@@ -1,0 +1,144 @@
+"""A command of this package, and short forms of its arguments and options on click."""
+
+import functools
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import click
+
+from capsule_routing.errors import one_line
+
+Decorator = Callable[[Any], Any]
+
+
+class Several(click.ParamType):
+    """The type of an option with one or more values, as `--names A B`; `kind` converts each."""
+
+    name = "several"
+
+    def __init__(self, kind: Callable[[str], Any]):
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
+        return [self.kind(one) for one in value.split("\0")]
+
+
+class _WithExample(click.Command):
+    """A command whose help ends with the files that it makes, if `results` describes them, and with an example."""
+
+    def __init__(self, *args: Any, example: str = "", results: Mapping[str, str] = {}, **attributes: Any):
+        super().__init__(*args, **attributes)
+        self.example, self.results = example, results
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.results:
+            with formatter.section("Results"):
+                formatter.write_dl(list(self.results.items()))
+        with formatter.section("Example"):
+            formatter.write(f"  {ctx.command_path} {self.example}".rstrip() + "\n")
+
+
+class Group(_WithExample, click.Group):
+    """A command that has commands of its own."""
+
+    def __init__(self, *args: Any, **attributes: Any):
+        super().__init__(*args, no_args_is_help=False, **attributes)  # no name is a mistake: a line, and status 2
+
+
+class Command(_WithExample):
+    """A command of this package.
+
+    Its context keeps the words of the command line, for manifests. Its options may have several values.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["words"] = list(args)
+        several = [name for param in self.params if isinstance(param.type, Several) for name in param.opts]
+        return super().parse_args(ctx, _join_values(args, several, ctx))
+
+
+def _join_values(words: Sequence[str], several: Collection[str], ctx: click.Context) -> list[str]:
+    """Join the values of each option in `several` to one word: an option of click has a fixed number of words."""
+    rest, joined = list(words), []
+    while rest and rest[0] != "--":
+        word = rest.pop(0)
+        joined.append(word)
+        values = []
+        while word in several and rest and not rest[0].startswith("-"):
+            values.append(rest.pop(0))
+        if values:
+            joined.append("\0".join(values))  # no word has this character
+        elif word in several:
+            raise click.BadOptionUsage(word, f"Option {word!r} requires an argument.", ctx)
+    return joined + rest
+
+
+def command(
+    name: str, example: str, results: Mapping[str, str] = {}, group: click.Group | None = None
+) -> Callable[[Callable[[Namespace], Any]], Command]:
+    """Make a function of the values of the arguments a command.
+
+    Args:
+        example: the words of a command line after the name of the command.
+        results: the files that the command makes, and what they are.
+        group: the command of which this is a part.
+    """
+
+    def decorate(function: Callable[[Namespace], Any]) -> Command:
+        @functools.wraps(function)
+        def call(**values: Any) -> Any:
+            return function(Namespace(**values))
+
+        made = click.command(name, cls=Command, example=example, results=results)(call)
+        if group:
+            group.add_command(made)
+        return made
+
+    return decorate
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Add several arguments or options by one decorator, in their order."""
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def texts(args: Namespace) -> dict[str, str]:
+    """The arguments by their names on the command line: "yes" for a flag, empty if not given."""
+    return {name.replace("_", "-"): "yes" if value is True else value or "" for name, value in vars(args).items()}
+
+
+def one_of(args: Namespace, *names: str, required: bool = False) -> None:
+    """Refuse options that exclude each other, and if one is `required` also none. Their defaults are None."""
+    options = [f"--{name.replace('_', '-')}" for name in names]
+    given_options = [option for option, name in zip(options, names) if getattr(args, name) is not None]
+    if len(given_options) > 1:
+        raise click.UsageError(f"{given_options[0]} and {given_options[1]} exclude each other.")
+    if required and not given_options:
+        raise click.UsageError(f"Missing option {' or '.join(options)}.")
+
+
+def note(text: str) -> None:
+    print(f"{click.get_current_context().command_path}: note: {one_line(text)}", file=sys.stderr)
+
+
+def argument(name: str, kind: Any, text: str, value: str = "", many: bool = False) -> Decorator:
+    """An argument without a name on the command line, or one or more of them. The help calls it `value`."""
+    value = (value or name.upper()) + ("..." if many else "")
+    return click.argument(name, type=kind, nargs=-1 if many else 1, required=True, metavar=value, help=text)
+
+
+def option(name: str, kind: Any, value: str, text: str, **attributes: Any) -> Decorator:
+    """An option that takes a `value` of some kind; without a name of the value, the help shows its choices."""
+    return click.option(name, type=kind, metavar=value or None, help=text, **attributes)
+
+
+def flag(name: str, text: str) -> Decorator:
+    return click.option(name, is_flag=True, help=text)
