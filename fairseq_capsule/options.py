@@ -85,13 +85,13 @@ def layer_set(name: str, text: str, layers: int) -> List[int]:
 
 
 # Interpretations of the papers, which are shown with a model: for each, an option that is "none" if it has no effect.
-READINGS = {"decoder_norms": "decoder_context", "guided_reduction": "guided_heads"}
+INTERPRETATIONS = {"decoder_norms": "decoder_context", "guided_reduction": "guided_heads"}
 
 
-def readings(options: Any) -> Dict[str, str]:
+def interpretations(options: Any) -> Dict[str, str]:
     """Return the interpretations in a model's options (a config, mapping or Namespace); without those of no effect."""
     values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
-    known = {name: marker for name, marker in READINGS.items() if name in values}
+    known = {name: marker for name, marker in INTERPRETATIONS.items() if name in values}
     return {name: str(values[name]) for name, marker in known.items() if str(values.get(marker)) != "none"}
 
 

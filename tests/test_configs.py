@@ -15,7 +15,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fairseq_capsule.options import readings
+from fairseq_capsule.options import interpretations
 from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -140,7 +140,7 @@ def test_gradients_of_capsnmt_are_clipped(path):
 def test_every_configuration_names_its_interpretation(path):
     """So that a run folder of another interpretation refuses to continue: a training takes its options from here."""
     config = composed(path.parent, path.stem)
-    assert readings(built(config).cfg).keys() <= config.model.keys()
+    assert interpretations(built(config).cfg).keys() <= config.model.keys()
 
 
 def test_every_folder_is_known():

@@ -55,9 +55,9 @@ def size(args: Namespace) -> None:
 
     models = [_size(path, args.data) for path in args.checkpoints]
     for row in models:
-        reading = f" ({in_words(row['readings'])})" if row["readings"] else ""
+        interpretation = f" ({in_words(row['interpretations'])})" if row["interpretations"] else ""
         counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
-        print(f"{counts}: {row['checkpoint']}{reading}")
+        print(f"{counts}: {row['checkpoint']}{interpretation}")
     if args.json:
         print(json.dumps({"models": models}))
 
@@ -67,7 +67,7 @@ def _size(path: Path, data: Path) -> Row:
     from torch import nn
 
     from fairseq_capsule.checkpoints.models import load_with_data
-    from fairseq_capsule.options import readings
+    from fairseq_capsule.options import interpretations
 
     model, cfg, _ = load_with_data(path, data)
     embeddings = {
@@ -79,7 +79,7 @@ def _size(path: Path, data: Path) -> Row:
         "checkpoint": str(path),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "embeddings": sum(weight.numel() for weight in embeddings),
-        "readings": readings(cfg.model),
+        "interpretations": interpretations(cfg.model),
     }
 
 

@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing import __version__
 from capsule_routing.text.folders import settings_of
 from capsule_routing.text.preparation import TextPreparation, rules_of
-from fairseq_capsule.options import in_words, readings
+from fairseq_capsule.options import in_words, interpretations
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in
 
@@ -71,7 +71,7 @@ def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPrepar
     rows = {
         "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
         "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
-        "interpretation of the paper": in_words(readings(model.cfg)),
+        "interpretation of the paper": in_words(interpretations(model.cfg)),
         "data": ", ".join(data),
         "checkpoint": f"`{options.checkpoint.name}`, SHA-256 `{digest}`",
         "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",

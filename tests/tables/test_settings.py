@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.options import readings
+from fairseq_capsule.options import interpretations
 from fairseq_capsule_lab.tables.definitions import load_table, table_names
 from fairseq_capsule_lab.tables.runs import Places, composed_of, run_of
 from fairseq_capsule_lab.tables.scales import load_scale
@@ -89,10 +89,10 @@ def test_the_label_of_a_row_says_an_older_reading(name):
     table = load_table(name)
     for row in table.to_run():
         config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, PLACES))
-        model_readings = readings(config.model)
-        assert (model_readings.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
-        assert (model_readings.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
-        if "decoder_norms" in model_readings:
+        of_model = interpretations(config.model)
+        assert (of_model.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
+        assert (of_model.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
+        if "decoder_norms" in of_model:
             assert config.optimization.clip_norm == ("norm after" not in row.label), row.label
 
 
