@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "Average checkpoints, translate and score.",
     "export": "Write a Transformer for Hugging Face transformers, or for fairseq without this package.",
     "filter": "A step of scripts/prepare-wmt*.sh that no other tool does.",
+    "import-model": "Write a model of Hugging Face transformers as a checkpoint of fairseq.",
     "inspect": "Pages, pictures and arrays of what a model routes while it translates.",
     "nll": "Negative log-likelihood of a split's references under a model.",
     "picture": "Draw the attention of a sentence, or its PAST and FUTURE.",
@@ -47,7 +48,7 @@ COMMANDS = {
 # Commands in a module of another name.
 MODULES = {
     **dict.fromkeys(("nll", "probe", "size"), "measure"),
-    **{"picture": "inspect", "reproduce": "table", "seeds": "score"},
+    **{"import-model": "export", "picture": "inspect", "reproduce": "table", "seeds": "score"},
 }
 SCRIPTS = ("distill", "evaluate", "prepare", "train")  # their status is 1 after a wrong option, as that of a script
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}

@@ -1,4 +1,4 @@
-"""`fairseq-capsule export`: write a trained model in the format of another library, with all that raw text needs."""
+"""`fairseq-capsule export` and `import-model`: trained models in the format of another library, and back."""
 
 import importlib
 from argparse import Namespace
@@ -8,7 +8,7 @@ import click
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, output_folder, prepared_data
+from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, output_folder, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
@@ -61,3 +61,20 @@ def export(args: Namespace) -> None:
     except UserError as error:
         raise LabError(f"{args.checkpoint}: {error}") from error
     print(f"wrote {args.out}: {task.cfg.source_lang}-{task.cfg.target_lang} for {library.NAME}")
+
+
+@command("import-model", "models/ja-en imported")
+@argument("source", input_folder, "A model that transformers saved, with its tokenizer.")
+@argument("out", output_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
+def import_model(args: Namespace) -> None:
+    """Write a model of Hugging Face transformers as a checkpoint and a prepared folder of fairseq.
+
+    OUT is both: inspect OUT/model.pt OUT --text "…"
+    """
+    if args.out.is_symlink() or args.out.exists():
+        raise LabError(f"{args.out}: exists already; name a new folder")
+    from fairseq_capsule_lab.export import from_transformers
+
+    with new_folder(args.out) as folder:
+        languages = from_transformers.write(args.source, folder)
+    print(f"wrote {args.out}: {languages}; its checkpoint is {args.out}/{from_transformers.CHECKPOINT}")

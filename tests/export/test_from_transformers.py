@@ -7,6 +7,7 @@ import torch
 
 from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.hub import load
+from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.errors import LabError
 from tests.huggingface.models import TRANSFORMERS
 from tests.libraries import library
@@ -68,6 +69,16 @@ def test_raw_text_is_read_and_written_as_before(sides, tmp_path):
         for line in ("Well-known\x01 “ABC”", "en fr  zh"):
             assert after.encode(line) == before.encode(line)
             assert after.decode(after.encode(line)) == before.decode(before.encode(line))
+
+
+def test_the_command_writes_a_new_folder(tmp_path, capsys):
+    folder = in_transformers(build("gdr_transformer_base", {}), make_task(), SIDES[0], tmp_path / "exported")
+    out = tmp_path / "out"
+    assert main(["import-model", str(folder), str(out)]) == 0
+    assert capsys.readouterr().out == f"wrote {out}: en-fr; its checkpoint is {out}/model.pt\n"
+    assert load(out / "model.pt", out / "bin").tokenizer.encode("a b") == "a b"
+    assert main(["import-model", str(folder), str(out)]) == 1
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_a_tokenizer_that_no_prepared_folder_can_describe_is_refused(tmp_path):
