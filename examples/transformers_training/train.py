@@ -2,7 +2,7 @@
 
 The data are text files, `FOLDER/train.en`, `valid.en`, `test.en` and those of the other language, or a folder that
 `datasets` saved, with the splits train, valid and test and a column `translation`. The options are those of `Options`
-and of `Seq2SeqTrainingArguments`. An interrupted training resumes when the command is run again.
+and of `Arguments`. An interrupted training resumes when the command is run again.
 """
 
 import json
@@ -33,6 +33,21 @@ class Options:
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
     longest: int = field(default=256, metadata={"help": "most subwords of a sentence; the rest is cut off"})
     patience: int = field(default=5, metadata={"help": "evaluations without a better BLEU before the training ends"})
+
+
+@dataclass
+class Arguments(Seq2SeqTrainingArguments):
+    """Those of transformers. By default the best model by BLEU is kept, and the learning rate falls as in fairseq."""
+
+    predict_with_generate: bool = True
+    eval_strategy: str = "epoch"
+    save_strategy: str = "epoch"
+    save_total_limit: int = 2
+    load_best_model_at_end: bool = True
+    metric_for_best_model: str = "bleu"
+    greater_is_better: bool = True
+    lr_scheduler_type: str = "inverse_sqrt"
+    adam_beta2: float = 0.98
 
 
 class Trainer(Seq2SeqTrainer):
@@ -73,9 +88,7 @@ def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
 
 
 def main() -> None:
-    options, arguments = transformers.HfArgumentParser(
-        (Options, Seq2SeqTrainingArguments)
-    ).parse_args_into_dataclasses()
+    options, arguments = transformers.HfArgumentParser((Options, Arguments)).parse_args_into_dataclasses()
     torch.manual_seed(arguments.seed)
     data = {split: read(options, split) for split in ("train", "valid", "test")}
     changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}

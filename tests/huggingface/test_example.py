@@ -31,7 +31,7 @@ def train(folder, *words):
 @pytest.mark.slow
 def test_a_plain_model_is_trained_resumed_and_fine_tuned(tmp_path):
     for language in ("en", "de"):
-        lines = (ROOT / f"examples/parallel/text.{language}").read_text(encoding="utf-8").splitlines()
+        lines = (ROOT / f"examples/parallel/train.{language}").read_text(encoding="utf-8").splitlines()
         for split, kept in (("train", lines[:16]), ("valid", lines[16:20]), ("test", lines[20:24])):
             (tmp_path / f"{split}.{language}").write_text("\n".join(kept) + "\n", encoding="utf-8")
     plain = ("--output_dir", "plain", "--preset", "transformer_tiny", "--options", SIZES, "--vocab_size", "100")

@@ -17,7 +17,7 @@ def shell(text):
 def test_fairseqs_commands_run_as_printed(tmp_path):
     for name in ("examples", "fairseq_capsule"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
-    (block,) = shell(README.split("## With fairseq's commands")[1].split("\n## ")[0])
+    (block,) = shell(README.split("## Train with fairseq")[1].split("\n## ")[0])
     words = ["bash", "-euo", "pipefail", "-c", block]
     finished = subprocess.run(
         words, cwd=tmp_path, env={**os.environ, "PATH": warm_path()}, capture_output=True, text=True
