@@ -4,7 +4,6 @@ import pytest
 
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.pages.served import make_translator, serving
-from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.browser
 TEXT = "a b <img src=x onerror=alert(1)> c"
@@ -18,7 +17,7 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, address):  # noqa: F811
+def page(browser, address):
     from selenium.webdriver.support.ui import WebDriverWait
 
     def wait(condition):
@@ -33,7 +32,7 @@ def page(browser, address):  # noqa: F811
     return browser
 
 
-def find(browser, selector):  # noqa: F811
+def find(browser, selector):
     return browser.find_element("css selector", selector)
 
 

@@ -5,7 +5,6 @@ import pytest
 from fairseq_capsule_lab.cli import main
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.pages.report.runs import make_data, make_run
-from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.browser
 DRAWN = "document.readyState == 'complete' && document.querySelector('#cases article')"
@@ -25,7 +24,7 @@ def report(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, report):  # noqa: F811
+def page(browser, report):
     from selenium.webdriver.support.ui import WebDriverWait
 
     for address, condition in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
