@@ -1,8 +1,5 @@
 """`fairseq-capsule inspect` and `picture` on trained models, and `inspect` from Python."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,7 @@ from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.pages import inspect as inspect_with
-from tests.integration.commands import REPOSITORY, train
+from tests.integration.commands import train
 
 ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
 
@@ -126,33 +123,14 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
     "arguments, message",
     [
         (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
-        (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
-        (["--text", "  "], "sentence 1 is empty"),
         (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
         (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
-        (["--text", "a", "--codes", "missing"], "missing: No such file or directory"),
-        (["--file", "missing"], "missing: No such file or directory"),
     ],
 )
 def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
     assert inspect(*arguments) == 1
     assert f"fairseq-capsule inspect: error: {message}" in capsys.readouterr().err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
-
-
-def test_an_empty_line_and_a_file_where_a_folder_should_be_are_named(inspect, tmp_path, capsys):
-    (tmp_path / "lines.txt").write_text("a b\n\nc\n")
-    assert inspect("--file", tmp_path / "lines.txt") == 1
-    assert "sentence 2 is empty" in capsys.readouterr().err and names(tmp_path) == ["lines.txt"]
-    (tmp_path / "out").write_text("")
-    assert inspect("--text", "a") == 1
-    assert f"{tmp_path / 'out'}: not a folder; name a folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [[], ["--ids", "a"], ["--ids", "-1"], ["--ids", "1", "--text", "a"]])
-def test_exactly_one_source_of_sentences_is_required(inspect, arguments):
-    with pytest.raises(SystemExit):
-        inspect(*arguments)
 
 
 def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
@@ -202,30 +180,39 @@ def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
         hub.inspect("a b c", against=other)
 
 
-def test_importing_the_plugin_does_not_import_the_workbench():
-    code = "import sys, fairseq_capsule.tasks; print(*sys.modules)"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
-    imported = finished.stdout.split()
-    assert "fairseq_capsule.hub" in imported
-    assert not [name for name in imported if "fairseq_capsule_lab" in name or name == "matplotlib"]
+def picture(trained, data, out, *arguments, text="a b c d"):
+    return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
 
 
-def test_loading_and_drawing_print_nothing_and_an_inspection_prints_a_summary(data, trained):
-    code = f"""
-import logging
-from fairseq_capsule.hub import load
-from fairseq_capsule.models import CapsuleTransformerModel
-hub = load("{trained}/checkpoint3.pt", "{data}")
-CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")
-inspection = hub.inspect("a b c")[0]
-inspection.plot()
-print(inspection)
-logging.getLogger("mine").info("silent")
-logging.basicConfig(level="INFO", format="%(message)s")
-logging.getLogger("mine").info("heard")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
-    assert done.returncode == 0 and done.stderr == "heard\n"
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("sentence 1: 4 subwords, ") and lines[1] == "source       a b c" and len(lines) == 5
-    assert "encoder_attention" in lines[3] and max(map(len, lines)) < 2000
+def test_a_layer_is_drawn(data, trained, tmp_path, capsys):
+    assert picture(trained, data, tmp_path / "top.png") == 0
+    assert "5 subwords of the source, " in capsys.readouterr().out
+    assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
+    assert picture(trained, data, tmp_path / "first.svg", "--layer", "1") == 0
+    assert "<svg" in (tmp_path / "first.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    "out, arguments, text, message",
+    [
+        ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
+        ("a.png", [], "a " * 1100, "sentence 1 has 1101 subwords, more than the model's 1024"),
+        ("a.gif", [], "a b", "not a picture; choose a name that ends in one of .png, .svg, .pdf"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):
+    assert picture(trained, data, tmp_path / out, *arguments, text=text) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("fairseq-capsule picture: error: ") and message in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_words_without_an_entry_or_a_font_are_noted_once(data, trained, tmp_path, capsys, recwarn, suffix):
+    character = "🚀"  # matplotlib cannot draw with a font of emoji
+    assert picture(trained, data, tmp_path / f"a.{suffix}", text=f"a b {character} {character}") == 0
+    unknown, font = capsys.readouterr().err.splitlines()
+    prefix = "fairseq-capsule picture: note: "
+    assert unknown == f"{prefix}2 of 4 words are unknown; was the data prepared with --codes and --tokenizer?"
+    assert font == f"{prefix}no font for {character}: install one (for Chinese in Debian: apt install fonts-noto-cjk)"
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]

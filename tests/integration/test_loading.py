@@ -3,14 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, file_utils
-from fairseq.distributed import utils as distributed_utils
 
-from fairseq_capsule.checkpoints import loading
 from tests.checkpoints.ways_in import TASK
 from tests.integration.commands import last_line, run, train
 
@@ -66,20 +62,7 @@ print(hub.inspect("a b")[0])"""
     assert first.startswith("sentence 1: ") and len(others) == 4
 
 
-def test_a_table_prints_no_logs_of_libraries(tmp_path):
-    words = [Path(sys.executable).parent / "fairseq-capsule", "table", "comparison-lstm", "--runs", tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_a_checkpoint_of_plain_fairseq_loads(data, tmp_path):
     train(data, tmp_path, "--max-update", 1, arch="transformer_tiny", user_dir=None)
     output = run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--max-len-b", 5)
     assert "Generate test" in output
-
-
-def test_installing_twice_patches_once():
-    before = checkpoint_utils.torch, distributed_utils.torch, file_utils.load_archive_file
-    loading.install()
-    patched = checkpoint_utils.torch, distributed_utils.torch, file_utils.load_archive_file
-    assert all(now is then for now, then in zip(patched, before))
