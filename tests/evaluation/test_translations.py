@@ -2,7 +2,6 @@
 
 import pytest
 
-from capsule_routing.errors import UserError
 from fairseq_capsule_lab.evaluation.translations import read_outputs, read_translations
 
 LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}
@@ -54,13 +53,3 @@ def test_short_words_are_not_separate_characters(tmp_path):
     path.write_text("T-0\ta b\nH-0\t-0.1\ta ▁ .\nT-1\tI am\nH-1\t-0.1\t.\n", encoding="utf-8")
     found = read_translations(path)
     assert found.sentences == ["a ▁ .", "."] and found.tokenised
-
-
-@pytest.mark.parametrize("number", ["9" * 10, "9" * 18, "9" * 19, "9" * 5000])
-@pytest.mark.parametrize("kind", "SH")
-def test_an_impossible_sentence_number_is_refused(tmp_path, kind, number):
-    """The refusal is immediate: time and memory do not depend on the number."""
-    path = tmp_path / "generate.out"
-    path.write_text(f"H-0\t-0.1\ta\nS-0\ta\n{kind}-{number}\t-0.1\ta\n")
-    with pytest.raises(UserError, match="sentences missing|not a line of a sentence"):
-        read_translations(path)

@@ -2,14 +2,12 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary, data_utils
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.runs.teacher import check_teacher, collect
-from tests.cli.world import make_world
+from fairseq_capsule_lab.runs.teacher import collect
 from tests.integration.commands import PLUGIN, run
 from tests.integration.preparing import Workplace, contents
 
@@ -128,14 +126,3 @@ def test_bad_translations_are_counted(data, tmp_path):
 def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
     process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
     assert workplace.refused(process, message)
-
-
-def test_a_damaged_dictionary_is_named(tmp_path, monkeypatch):
-    make_world(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    Path("data/bin/dict.de.txt").write_text("a\n")
-    message = "data/bin/dict.de.txt, line 1: 'a' is not 'SYMBOL COUNT'"
-    with pytest.raises(UserError, match=message):
-        check_teacher("model.pt", "data/bin")
-    with pytest.raises(UserError, match=message):
-        collect(Path("data/bin"), "en", "de", 9, Path("."), Path("out"))

@@ -80,22 +80,6 @@ def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
         assert f'href="{page}.html"' in index
 
 
-def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypatch, capsys):
-    from fairseq_capsule_lab.pages import inspection
-
-    written = inspection.InspectedSentence.save
-
-    def save(self, path):
-        if self.number == 2:
-            raise UserError("no space")
-        written(self, path)
-
-    monkeypatch.setattr(inspection.InspectedSentence, "save", save)
-    assert inspect("--ids", "1,2") == 1
-    assert "no space" in capsys.readouterr().err
-    assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
-
-
 def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
@@ -133,13 +117,6 @@ def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments,
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
-    train(data, tmp_path / "run", "--max-epoch", 1, arch="simple_aggregation_tiny")
-    assert inspect("--text", "a", checkpoint=tmp_path / "run/checkpoint_last.pt") == 1
-    assert "a SimpleAggregationTinyModel has no attention or capsules to show" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_hub_inspects_from_python(data, trained, plain):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     (inspection,) = hub.inspect("a b c")
@@ -170,14 +147,6 @@ def test_an_ensemble_is_refused(data, trained):
     hub.models.append(hub.models[0])
     with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
         hub.inspect("a")
-
-
-def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
-    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
-    other = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data))
-    other.models[0].decoder.max_target_positions = 1
-    with pytest.raises(UserError, match="sentence 1: its translation has . subwords, more than the 1 of the model in"):
-        hub.inspect("a b c", against=other)
 
 
 def picture(trained, data, out, *arguments, text="a b c d"):

@@ -157,20 +157,3 @@ def test_the_command_prints_a_row_for_each_probe(data, probed, capsys):
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]
     assert row["reads"] == "global" and row["sentences"] == 20
     assert row["bag_recall_200"] == 1.0  # the dictionary has fewer words than 200
-
-
-@pytest.mark.parametrize(
-    "checkpoint, arguments, message",
-    [
-        (
-            "gret/checkpoint_last.pt",
-            [],
-            "trained with label_smoothed_cross_entropy; give a model trained with bag_of_words_probe",
-        ),
-        ("probe/checkpoint_last.pt", ["--split", "nope"], "--split nope"),
-        ("missing.pt", [], "missing.pt: No such file or directory"),
-    ],
-)
-def test_what_cannot_be_probed_is_named(data, probed, capsys, checkpoint, arguments, message):
-    assert main(["probe", str(probed / checkpoint), "--data", str(data), *arguments]) == 1
-    assert message in capsys.readouterr().err

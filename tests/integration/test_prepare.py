@@ -220,18 +220,6 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     workplace.refused(kept, "out was prepared with bpe sentencepiece,tokenise none, not tokenise moses")
 
 
-def test_a_small_text_has_unknown_words_which_is_no_fault(texts, workplace, capsys):
-    rare = [f"{word}{word}" for word in "zqxjvbw"]
-    for language in ("ar", "en"):
-        (workplace.root / f"valid.{language}").write_text("".join(f"{word} {word}\n" for word in rare))
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", "--valid", "valid", "--test-lines", 5]
-    process = workplace.prepared(*options, "--tokenise", "moses", "--merges", 60)
-    assert main(["check-data", str(process.out)]) == 0
-    output = capsys.readouterr().out
-    assert "note: bpe/valid.ar, line 1: 'z@@' is not in bin/dict.ar.txt, like " in output
-    assert "the training text is small" in output
-
-
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
     workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")

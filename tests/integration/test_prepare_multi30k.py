@@ -125,16 +125,6 @@ def test_other_language_pairs_are_prepared(archives, workplace, pair, sets):
     workplace.refused(workplace.prepare("--from", folder, "out"), f"out was prepared with pair {pair}: ")
 
 
-def test_settings_have_the_format_of_the_first_version(prepared, archives, workplace):
-    """Default options give the same settings, in the same order, as before other options existed."""
-    settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
-    assert read(prepared.out / "settings") == settings
-    workplace.fail("sentencepiece.model")
-    pieces = ["--from", archives, "--bpe", "sentencepiece", "--merges", 90, "out"]
-    workplace.refused(workplace.prepare(*pieces), "stage 'sentencepiece.model' failed")
-    assert read(workplace.out / "settings") == [*settings, "bpe sentencepiece", "tokenise none", "merges 90"]
-
-
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
 

@@ -112,21 +112,6 @@ def test_a_second_run_does_nothing(prepared):
 
 
 @pytest.mark.slow
-def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
-    workplace, out = prepared.workplace, prepared.out
-    earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
-    process = workplace.prepare(*options(prepared.name), *earlier, "--limit", 8, "again")
-    assert process.returncode == 0, process.errors
-    again = workplace.root / "again"
-    for stage in stages(prepared.name):
-        if stage.startswith(("codes", "dict")):
-            assert read(again / stage) == read(out / stage)
-    for language in EXPECTED[prepared.name][0]:
-        assert read(again / "raw" / f"train.{language}") == read(out / "raw" / f"train.{language}")[:8]
-        assert read(again / "bpe" / f"test.{language}") == read(out / "bpe" / f"test.{language}")
-
-
-@pytest.mark.slow
 def test_pieces_are_learnt_and_counted_for_each_language(tmp_path):
     workplace = make_workplace("wmt14-en-de", tmp_path)
     pieces = ["--bpe", "sentencepiece-bpe", "--merges", "50", "--share", "separate", "--max-length", "40"]

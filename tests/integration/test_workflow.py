@@ -166,17 +166,6 @@ def test_an_interruption_ends_everything(checkout, number):
 
 
 @pytest.mark.slow
-def test_a_second_start_waits_and_reports_it(checkout):
-    first = checkout.start("--cores", "2", seconds="0.5")
-    wait_for(checkout.started, first)
-    second = checkout.start("--cores", "2")
-    outputs = [process.communicate(timeout=300) for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 0)
-    assert f"waiting for another run in {checkout.runs}" in outputs[1][0]
-    assert len(checkout.trainings()) == 3
-
-
-@pytest.mark.slow
 def test_a_table_that_is_killed_at_random_moments_ends_with_the_same_figures(checkout):
     moments = random.Random(1)
     for _ in range(10):

@@ -337,19 +337,6 @@ def test_choices_are_kept_when_the_sentence_changes(opened):
     assert page.value("#choice-head") == "3" and page.value("#view") == "cross_attention"
 
 
-@pytest.mark.parametrize("number, words", [(3, 4), (4, 101)])
-def test_short_and_long_sentences_are_readable(opened, number, words):
-    page = opened(number, view="cross_attention")
-    columns, width, font = page.browser.execute_script(
-        f"const canvas = document.querySelector('{LARGE}');"
-        "const context = canvas.getContext('2d');"
-        "canvas.focus();"
-        "const cursor = canvas.parentElement.querySelector('.cursor');"
-        "return [page.arrays.cross_attention.shape.at(-1), parseFloat(cursor.style.width), parseFloat(context.font)]"
-    )
-    assert columns == words and width >= 10 and font >= 11
-
-
 @pytest.mark.parametrize(
     "number, view, axis, labels", [(1, "encoder_attention", "head", 4), (2, "capsules", "iteration", 3)]
 )
@@ -449,50 +436,6 @@ def test_axe_finds_no_serious_accessibility_problem(opened, wide_as, scheme):
         else:
             page.find("details.numbers summary").click()
         assert serious_problems(page.browser) == [], (number, view)
-
-
-def test_the_index_shows_translation_and_scores_on_a_narrow_screen(opened, wide_as):
-    wide_as(400)
-    page = opened(1)
-    page.open_index()
-    for label in ("source", "translation", "reference", "BLEU", "chrF", "model", "date"):
-        cell = page.find(f"tbody tr td[data-label='{label}']")
-        place = cell.rect
-        assert cell.is_displayed() and place["x"] >= 0 and place["x"] + place["width"] <= 400, label
-    assert page.browser.execute_script("return document.querySelector('.scrolled').scrollWidth") <= 400
-    page.find("#filter").send_keys("gret test")
-    shown = [row for row in page.browser.find_elements("css selector", "tbody tr") if row.is_displayed()]
-    assert len(shown) == 1
-
-
-@pytest.mark.parametrize("width", [400, 1200, 2000])
-@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (6, None), (2, None), (5, "encoder_attention")])
-def test_pictures_are_whole_and_fill_their_row(opened, wide_as, width, number, view):
-    wide_as(width)
-    page = opened(number, **({"view": view} if view else {}))
-    cut, rows = page.browser.execute_script(
-        "const cut = [...document.querySelectorAll('.picture')].filter((each) => each.scrollWidth > each.clientWidth);"
-        "const box = (each) => each.getBoundingClientRect();"
-        "return [cut.length, [...document.querySelectorAll('#panels .row')].map((row) => [box(row).right,"
-        " [...row.children].map((card) => [box(card).top, box(card).right])])]"
-    )
-    assert cut == 0
-    for right, cards in rows:
-        lines = {top: [end for each, end in cards if each == top] for top, _ in cards}
-        assert abs(max(lines[cards[0][0]]) - right) < 1, "the first line of a row reaches its end"
-
-
-def test_comparable_numbers_have_equally_many_decimals(opened):
-    page = opened(1, view="past_future")
-    script = "page.arrays[arguments[0]].decimals = 4; page.arrays[arguments[1]].decimals = 3; return render()"
-    page.browser.execute_script(script, "past_probabilities", "future_probabilities")
-    page.wait("return document.querySelector('#past-words li').textContent.split('.')[1].length == 3")
-    assert {len(each.text.rpartition(".")[2]) for each in page.browser.find_elements("css selector", ".bags li")} == {3}
-    page = opened(1, view="encoder_attention")
-    page.changing(lambda: page.browser.execute_script(script, "encoder_attention", "against.encoder_attention"))
-    lines = page.hover("encoder_attention", 0, 0)
-    compared = [line for line in lines if line.startswith(("attention:", "attention, other model:"))]
-    assert len(compared) == 2 and {len(line.rpartition(".")[2]) for line in compared} == {3}, lines
 
 
 def test_the_index_is_sorted_and_filtered(opened):

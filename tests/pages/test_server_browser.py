@@ -56,17 +56,6 @@ def test_typed_text_is_translated_and_inspected(page):
     assert page.get_log("browser") == []
 
 
-@pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_the_page_is_not_wider_than_the_window(page, width):
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        translate(page, "a b c d e")
-        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @needs_axe
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_no_serious_accessibility_problem(page, scheme):

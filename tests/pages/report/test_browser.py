@@ -76,14 +76,5 @@ def test_axe_finds_no_serious_accessibility_problem(page, scheme):
         assert serious_problems(page) == []
 
 
-def test_names_of_systems_are_not_broken_inside_words(page):
-    lines = page.execute_script(
-        "const cell = [...document.querySelectorAll('#scores tbody th')].find((each) =>"
-        " each.textContent == 'base_line & co'); const range = document.createRange();"
-        "range.setStart(cell.firstChild, 0); range.setEnd(cell.firstChild, 9); return range.getClientRects().length"
-    )
-    assert lines == 1
-
-
 def test_the_page_logs_nothing_to_the_console(page):
     assert page.get_log("browser") == []
