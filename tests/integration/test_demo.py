@@ -34,7 +34,7 @@ def demo(checkout, tmp_path):
     "kind, measure, label, translations",
     [
         ((), "detokenised sacreBLEU = ", "  translation ", "translations.de"),
-        (("--summarize",), "ROUGE-L F1 = ", "  headline ", "translations.summary"),
+        pytest.param(("--summarize",), "ROUGE-L F1 = ", "  headline ", "translations.summary", marks=pytest.mark.slow),
     ],
 )
 def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, kind, measure, label, translations):
