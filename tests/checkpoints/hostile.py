@@ -102,6 +102,7 @@ OPTIONS = {
     "a component by a path": lambda state: flat(state, bpe="../../../../../../tmp/evil"),
     "a component by a dotted path": option("_name", "os.system"),
     "a URL": option("bpe_codes", "http://localhost:9/codes", "bpe"),
+    "a URL with blanks": option("bpe_codes", "ht\ntp:\n//localhost:9/codes", "bpe"),
     "a URL in JSON": option("eval_bleu_detok_args", '{"bpe_codes": "http://localhost:9/codes"}', "task"),
     "a file to write": option("save_predictions", str(MARKER), "criterion"),
     "a config that is a text": lambda state: {**state, "cfg": CALL},

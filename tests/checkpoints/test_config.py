@@ -54,6 +54,11 @@ def test_options_of_real_checkpoints_are_accepted(option, value):
     check(**{option: value})
 
 
+def test_the_logging_config_of_hydra_is_accepted():
+    logging = {"formatters": {"simple": {"format": "[%(asctime)s] - %(message)s"}}, "stream": "ext://sys.stdout"}
+    check_config({"cfg": {"job_logging_cfg": {"version": 1, **logging}}})
+
+
 def test_what_fairseq_writes_by_default_is_accepted():
     """Check every architecture as `fairseq-train --arch` fills it in, and every component with a dataclass."""
     parsed = 0
