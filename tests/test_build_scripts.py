@@ -73,11 +73,6 @@ def test_a_package_that_failed_changes_nothing(checkout):
     assert files(checkout) == before
 
 
-def test_a_file_as_the_folder_of_the_package_is_refused(checkout):
-    status, error = run(checkout, "check_package.py", checkout / "out/capsule-1.whl")
-    assert status == 1 and error.endswith("/out/capsule-1.whl is not a folder: name a folder, or a new name\n")
-
-
 def test_only_a_site_is_replaced_by_a_site(checkout):
     before = files(checkout)
     status, error = run(checkout, "docs.sh", checkout / "out")

@@ -73,10 +73,6 @@ def test_a_changed_constraint_installs_again(checkout):
     assert "--editable .[train]" in install(checkout, "train")[2][-1]
 
 
-def test_an_unknown_set_is_refused(checkout):
-    assert install(checkout, "tarin") == (1, "install: error: tarin is no extra of pyproject.toml (see --help)\n", [])
-
-
 def test_fairseq_comes_from_the_wheel_that_fits(checkout):
     _, _, calls = install(checkout, "train")
     assert [call for call in calls if call.endswith(WHEEL)]
@@ -128,19 +124,6 @@ def test_another_fairseq_is_removed_first(checkout, installed, source):
     removal = next(number for number, call in enumerate(calls) if call.endswith("ve-fairseq fairseq-fixed fairseq"))
     installation = next(n for n, call in enumerate(calls) if call.endswith((WHEEL, "-isolation fairseq-fixed")))
     assert "uninstall" in calls[removal] and removal < installation
-
-
-def test_no_wheel_is_an_error_where_the_wheel_is_requested(checkout):
-    status, errors, _ = install(checkout, "train", refusal=MISSING, FAIRSEQ="wheel")
-    assert status == 1
-    assert errors == f"install: error: no wheel of fairseq ({MISSING}); compile it: FAIRSEQ=source make …\n"
-
-
-def test_the_environment_of_another_checkout_is_a_warning(checkout):
-    install(checkout, "train")
-    (checkout / "other/fairseq_capsule").mkdir(parents=True)
-    status, errors, _ = install(checkout, "train", place=checkout / "other" / PACKAGE)
-    assert status == 0 and errors.startswith("install: warning: .venv belongs to another checkout: ")
 
 
 @pytest.mark.parametrize("has_python", [True, False])

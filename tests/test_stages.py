@@ -165,12 +165,6 @@ def test_a_full_disk_is_the_reason(monkeypatch):
     assert "stage 'raw' failed: No space left on device (full log" in refused(Stage("raw", failing))
 
 
-def test_a_place_that_is_no_folder_is_refused():
-    open("file", "w").close()
-    assert refused(out="file") == "file is not a folder: name a folder, or a new name"
-    assert refused(out="file/x") == "cannot make the folder file/x: name one that can be written"
-
-
 def test_a_folder_with_a_link_is_refused():
     os.mkdir("out")
     os.symlink("new", "out/raw.log")
@@ -188,12 +182,6 @@ def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     assert "texts" not in names()
     made(Stage("texts", text("")), settings=[])
     assert names() == ["settings", "texts"]
-
-
-def test_under_nohup_the_end_of_the_terminal_is_ignored(start):
-    process = start(COMMAND.replace("SIGHUP, signal.SIG_DFL", "SIGHUP, signal.SIG_IGN").replace("sleep 60", "sleep 1"))
-    process.send_signal(signal.SIGHUP)
-    assert process.wait(timeout=60) == 0 and names() == ["settings", "texts"]
 
 
 def test_a_second_command_waits_for_the_first(start, place):

@@ -3,12 +3,8 @@
 import io
 import os
 import pickle
-import subprocess
-import tarfile
 import tempfile
-import zipfile
 from argparse import Namespace
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -47,39 +43,9 @@ def calling(function, *arguments):
     return lambda state: {**state, "extra": Made(function, arguments)}
 
 
-def pickled(code):
-    """Return an archive with this pickle."""
-
-    def rewrite(state):
-        content = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(saved(state))) as old, zipfile.ZipFile(content, "w") as new:
-            for name in old.namelist():
-                new.writestr(name, code if name.endswith("data.pkl") else old.read(name))
-        return content.getvalue()
-
-    return rewrite
-
-
-def torchscript(state):
-    content = io.BytesIO()
-    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), content)
-    return content.getvalue()
-
-
-def old_tar(state):
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for name in ("storages", "tensors", "pickle"):
-            record = pickle.dumps(Made(os.system, (f"touch {MARKER}",)))
-            header = tarfile.TarInfo(name)
-            header.size = len(record)
-            archive.addfile(header, io.BytesIO(record))
-    return content.getvalue()
-
-
-def forged_array(code, order):
+def forged_array():
     """An array of bytes, as numpy pickles it, whose type says that they are pointers to objects."""
-    kind = Made(np.dtype, (code, False, True), (3, order, None, None, None, 8, 8, 0))
+    kind = Made(np.dtype, ("O", False, True), (3, "|", None, None, None, 8, 8, 0))
     return Made(*np.empty(0).__reduce__()[:2], (1, (1,), kind, False, bytes(8)))
 
 
@@ -102,29 +68,18 @@ def option(name, value, section="model"):
     return nested
 
 
-GLOBAL = f"cos\nsystem\n(S'touch {MARKER}'\ntR.".encode()
 FILES = {
     "os.system": calling(os.system, f"touch {MARKER}"),
-    "subprocess": calling(subprocess.Popen, ["touch", str(MARKER)]),
     "eval": calling(eval, CALL),
-    "open": calling(open, str(MARKER), "w"),
-    "Path.touch": calling(Path.touch, MARKER),
     "torch.hub": calling(torch.hub.load, "somebody/something", "model"),
     "safe globals": calling(torch.serialization.add_safe_globals, [os.system]),
     "fairseq's eval": calling(utils.eval_str_list, CALL),
     "fairseq's import": calling(utils.import_user_module, Namespace(user_dir="/tmp")),
     "a config": lambda state: {**state, "cfg": OmegaConf.create({"a": "${oc.env:HOME}"})},
     "older format": lambda state: saved(calling(eval, CALL)(state), _use_new_zipfile_serialization=False),
-    "older than torch 1": old_tar,
-    "TorchScript": torchscript,
-    "a pickle alone": lambda state: GLOBAL,
-    "GLOBAL REDUCE": pickled(GLOBAL),
-    "INST": pickled(f"(S'touch {MARKER}'\nios\nsystem\n.".encode()),
-    "STACK_GLOBAL": pickled(b"\x80\x04\x8c\x02os\x8c\x06system\x93(S'touch %s'\ntR." % str(MARKER).encode()),
-    "a dotted name": pickled(b"ctorch._utils\n_rebuild_tensor.__globals__\n."),
+    "a pickle alone": lambda state: pickle.dumps(Made(os.system, (f"touch {MARKER}",))),
     "an array of objects": lambda state: {**state, "extra": np.array([Made(eval, (CALL,))], dtype=object)},
-    "an array of pointers": lambda state: {**state, "extra": forged_array("O", "|")},
-    "an array of pairs": lambda state: {**state, "extra": forged_array([("a", "O")], [])},
+    "an array of pointers": lambda state: {**state, "extra": forged_array()},
     "a half": lambda state: saved(state)[:5000],
 }
 OPTIONS = {
@@ -134,17 +89,11 @@ OPTIONS = {
     "a call in a dict": option("decoder_attention", {"a": {"b": (OPEN,)}}),
     "a call in a Namespace": lambda state: flat(state, decoder_attention=Namespace(a=OPEN)),
     "a call as a key": option("decoder_attention", {OPEN: 1}),
-    "a call twice quoted": option("encoder_layers", repr(repr(OPEN))),
     "a call in JSON": option("eval_bleu_args", '{"beam": "' + OPEN + '"}', "task"),
-    "bytes": lambda state: flat(state, decoder_attention=OPEN.encode()),
-    "a set": option("decoder_attention", {OPEN}),
-    "an ordered dict": option("decoder_attention", OrderedDict(a=1)),
     "a class": option("decoder_attention", torch.nn.Parameter),
     "a Namespace of a class": option("decoder_attention", Options()),
     "an f-string": option("decoder_attention", f"f'{{{OPEN}}}'"),
     "a lambda": option("decoder_attention", f"(lambda: {OPEN})()"),
-    "a comprehension": option("decoder_attention", "[0 for utils.__dict__['x'] in [1]]"),
-    "a walrus": option("decoder_attention", "(x := open)"),
     "escapes": option("decoder_attention", r"'\x5f\x5fimport\x5f\x5f(0)'"),
     "a second line": option("decoder_attention", f"1\n+{OPEN}"),
     "an interpolation": option("dropout", "${oc.env:SECRET}"),

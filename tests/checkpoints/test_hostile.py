@@ -102,10 +102,8 @@ def test_two_processes_refuse_to_resume(place, written, tmp_path):
 
 ARCHIVES = {
     "above": [("../evil", tarfile.REGTYPE, "")],
-    "deep above": [("a/b/../../../evil", tarfile.REGTYPE, "")],
     "a link": [("a", tarfile.SYMTYPE, "{outside}"), ("a/evil", tarfile.REGTYPE, "")],
     "a hard link": [("a", tarfile.LNKTYPE, "{outside}/theirs")],
-    "a device": [("a", tarfile.CHRTYPE, "")],
     "no archive": None,
 }
 

@@ -1,6 +1,5 @@
 """What fairseq and this package write loads, and is read once."""
 
-import builtins
 import sys
 from collections import OrderedDict
 
@@ -116,19 +115,6 @@ def test_a_criterion_that_is_gone_does_not_matter(place):
     path = place.write("older_criterion.pt", state)
     for way in (place.size, place.hub_load, place.generate):
         way(path)
-
-
-def test_a_resume_reads_the_file_once(place, monkeypatch):
-    opened = []
-
-    def counting(file, *args, **kwargs):
-        opened.append(str(file))
-        return open_file(file, *args, **kwargs)
-
-    open_file = builtins.open
-    monkeypatch.setattr(builtins, "open", counting)
-    place.restore_file(place.good)
-    assert opened.count(str(place.good)) == 1
 
 
 def test_fairseq_keeps_its_eval_and_torch_its_load():

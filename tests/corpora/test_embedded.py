@@ -8,8 +8,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, read_pairs, write_parallel
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, read_pairs
 
 # Of all files of a corpus, by name. Figures of the documents, of prepared folders and of checkpoints depend on them.
 FINGERPRINTS = {
@@ -74,32 +73,6 @@ def test_headlines_have_no_alignments(tmp_path, capsys):
     message = "--alignments: headlines has none; omit the option, or take --corpus english-german"
     assert capsys.readouterr().err == f"fairseq-capsule toy-corpus: error: {message}\n"
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    "place, options, message",
-    [
-        ("/dev/full", (), "/dev/full: not a folder; name a folder, or a new name"),
-        ("{tmp}/file/in", (), "{tmp}/file: not a folder; name a folder, or a new name"),
-        (
-            "{tmp}/out",
-            ("--train", "40000"),
-            "train: 40000 pairs, but the corpus has only 30991 left; ask for fewer",
-        ),
-    ],
-)
-def test_bad_input_gives_one_clear_line(tmp_path, capsys, place, options, message):
-    (tmp_path / "file").touch()
-    assert run(place.format(tmp=tmp_path), *options) == 1
-    error = capsys.readouterr().err
-    assert error == f"fairseq-capsule toy-corpus: error: {message.format(tmp=tmp_path)}\n"
-    assert [file.name for file in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_folder_that_cannot_be_created_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(LabError, match="below: cannot be created: Not a directory; name another folder"):
-        write_parallel(tmp_path / "file/below", ["en"], {})
 
 
 def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypatch):

@@ -57,9 +57,7 @@ def test_raw_text_is_read_and_written_as_before(sides, tmp_path):
     codes = [tmp_path / f"codes.{side.language}" for side in sides]
     for file, side in zip(codes, sides):
         file.write_text(MERGES + f"{side.language[0]} {side.language[1]}</w>\n")
-    sides = tuple(
-        replace(side, codes="" if side.subwords == "none" else str(file)) for file, side in zip(codes, sides)
-    )
+    sides = tuple(replace(side, codes="" if side.subwords == "none" else str(file)) for file, side in zip(codes, sides))
     folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
     out = tmp_path / "out"
     out.mkdir()

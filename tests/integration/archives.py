@@ -8,6 +8,8 @@ import random
 import tarfile
 import zipfile
 
+from tests.integration.preparing import Workplace
+
 WORDS = {
     "en": ("Small old happy loud", "men dogs boys girls", "run sleep jump sing"),
     "de": ("Kleine alte glückliche laute", "Männer Hunde Jungen Mädchen", "laufen schlafen springen singen"),
@@ -121,6 +123,12 @@ EN_RO = {
         **newstest("test/newstest2016-roen", ("ro", "en"), 5, 4),
     },
 }
+OF_SCRIPT = {
+    "wmt14-en-de": EN_DE,
+    "wmt14-en-fr": EN_FR,
+    "wmt17-zh-en": ZH_EN,
+    "wmt16-en-ro": EN_RO,
+}
 RELEASES = ["LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06"]
 EVALUATIONS = {
     "LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0": 3,
@@ -170,3 +178,17 @@ def write_checksums(file, folder):
         if archive.exists()
     ]
     file.write_text("".join(sums))
+
+
+def make_workplace(name, root):
+    """Make a folder with the scripts, `archives` and `cwmt` for `prepare-NAME.sh`."""
+    workplace = Workplace(root, f"prepare-{name}.sh")
+    source = root / "archives"
+    source.mkdir()
+    if name == "nist-zh-en":
+        make_ldc(source)
+    else:
+        make_archives(source, OF_SCRIPT[name])
+        write_checksums(workplace.checksums, source)
+    make_cwmt(root / "cwmt")
+    return workplace

@@ -9,11 +9,11 @@ from tests.integration.preparing import Workplace
 # They start first, so that no core is idle while another ends the last of them.
 LONGEST = (
     "test_demo.py",
-    "test_k_means_routing.py",
-    "test_own_corpus_page.py",
+    "test_examples.py",
+    "test_export.py",
+    "test_pages.py",
     "test_train_script.py",
     "test_training.py",
-    "test_workflow.py",
 )
 
 

@@ -1,8 +1,5 @@
 """`fairseq-capsule inspect` and `picture` on trained models, and `inspect` from Python."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,7 @@ from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.pages import inspect as inspect_with
-from tests.integration.commands import REPOSITORY, train
+from tests.integration.commands import train
 
 ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
 
@@ -83,22 +80,6 @@ def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
         assert f'href="{page}.html"' in index
 
 
-def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypatch, capsys):
-    from fairseq_capsule_lab.pages import inspection
-
-    written = inspection.InspectedSentence.save
-
-    def save(self, path):
-        if self.number == 2:
-            raise UserError("no space")
-        written(self, path)
-
-    monkeypatch.setattr(inspection.InspectedSentence, "save", save)
-    assert inspect("--ids", "1,2") == 1
-    assert "no space" in capsys.readouterr().err
-    assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
-
-
 def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
@@ -106,12 +87,12 @@ def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, 
 
 
 def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
-    lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 40]
+    lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 15]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert inspect("--file", tmp_path / "lines.txt") == 0
     assert len(names(tmp_path / "out")) == 5 * 5 + len(LISTS)
     note = (
-        "fairseq-capsule inspect: note: 7 of 52 words are unknown; was the data prepared with --codes and --tokenizer?"
+        "fairseq-capsule inspect: note: 7 of 27 words are unknown; was the data prepared with --codes and --tokenizer?"
     )
     assert capsys.readouterr().err.splitlines().count(note) == 1
     for number, line in enumerate(lines, start=1):
@@ -126,39 +107,14 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
     "arguments, message",
     [
         (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
-        (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
-        (["--text", "  "], "sentence 1 is empty"),
         (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
         (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
-        (["--text", "a", "--codes", "missing"], "missing: No such file or directory"),
-        (["--file", "missing"], "missing: No such file or directory"),
     ],
 )
 def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
     assert inspect(*arguments) == 1
     assert f"fairseq-capsule inspect: error: {message}" in capsys.readouterr().err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
-
-
-def test_an_empty_line_and_a_file_where_a_folder_should_be_are_named(inspect, tmp_path, capsys):
-    (tmp_path / "lines.txt").write_text("a b\n\nc\n")
-    assert inspect("--file", tmp_path / "lines.txt") == 1
-    assert "sentence 2 is empty" in capsys.readouterr().err and names(tmp_path) == ["lines.txt"]
-    (tmp_path / "out").write_text("")
-    assert inspect("--text", "a") == 1
-    assert f"{tmp_path / 'out'}: not a folder; name a folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [[], ["--ids", "a"], ["--ids", "-1"], ["--ids", "1", "--text", "a"]])
-def test_exactly_one_source_of_sentences_is_required(inspect, arguments):
-    assert inspect(*arguments) == 2
-
-
-def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
-    train(data, tmp_path / "run", "--max-epoch", 1, arch="simple_aggregation_tiny")
-    assert inspect("--text", "a", checkpoint=tmp_path / "run/checkpoint_last.pt") == 1
-    assert "a SimpleAggregationTinyModel has no attention or capsules to show" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_hub_inspects_from_python(data, trained, plain):
@@ -193,38 +149,39 @@ def test_an_ensemble_is_refused(data, trained):
         hub.inspect("a")
 
 
-def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
-    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
-    other = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data))
-    other.models[0].decoder.max_target_positions = 1
-    with pytest.raises(UserError, match="sentence 1: its translation has . subwords, more than the 1 of the model in"):
-        hub.inspect("a b c", against=other)
+def picture(trained, data, out, *arguments, text="a b c d"):
+    return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
 
 
-def test_importing_the_plugin_does_not_import_the_workbench():
-    code = "import sys, fairseq_capsule.tasks; print(*sys.modules)"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
-    imported = finished.stdout.split()
-    assert "fairseq_capsule.hub" in imported
-    assert not [name for name in imported if "fairseq_capsule_lab" in name or name == "matplotlib"]
+def test_a_layer_is_drawn(data, trained, tmp_path, capsys):
+    assert picture(trained, data, tmp_path / "top.png") == 0
+    assert "5 subwords of the source, " in capsys.readouterr().out
+    assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
+    assert picture(trained, data, tmp_path / "first.svg", "--layer", "1") == 0
+    assert "<svg" in (tmp_path / "first.svg").read_text()
 
 
-def test_loading_and_drawing_print_nothing_and_an_inspection_prints_a_summary(data, trained):
-    code = f"""
-import logging
-from fairseq_capsule.hub import load
-from fairseq_capsule.models import CapsuleTransformerModel
-hub = load("{trained}/checkpoint3.pt", "{data}")
-CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")
-inspection = hub.inspect("a b c")[0]
-inspection.plot()
-print(inspection)
-logging.getLogger("mine").info("silent")
-logging.basicConfig(level="INFO", format="%(message)s")
-logging.getLogger("mine").info("heard")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
-    assert done.returncode == 0 and done.stderr == "heard\n"
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("sentence 1: 4 subwords, ") and lines[1] == "source       a b c" and len(lines) == 5
-    assert "encoder_attention" in lines[3] and max(map(len, lines)) < 2000
+@pytest.mark.parametrize(
+    "out, arguments, text, message",
+    [
+        ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
+        ("a.png", [], "a " * 1100, "sentence 1 has 1101 subwords, more than the model's 1024"),
+        ("a.gif", [], "a b", "not a picture; choose a name that ends in one of .png, .svg, .pdf"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):
+    assert picture(trained, data, tmp_path / out, *arguments, text=text) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("fairseq-capsule picture: error: ") and message in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_words_without_an_entry_or_a_font_are_noted_once(data, trained, tmp_path, capsys, recwarn, suffix):
+    character = "🚀"  # matplotlib cannot draw with a font of emoji
+    assert picture(trained, data, tmp_path / f"a.{suffix}", text=f"a b {character} {character}") == 0
+    unknown, font = capsys.readouterr().err.splitlines()
+    prefix = "fairseq-capsule picture: note: "
+    assert unknown == f"{prefix}2 of 4 words are unknown; was the data prepared with --codes and --tokenizer?"
+    assert font == f"{prefix}no font for {character}: install one (for Chinese in Debian: apt install fonts-noto-cjk)"
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]

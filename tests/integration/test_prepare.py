@@ -51,8 +51,6 @@ def texts(tmp_path_factory):
     (folder / "symbol.en").write_text("<pad>\n<pad>\n")
     (folder / "wide.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-16")
     (folder / "twice").write_text("a 2\na 1\n")
-    (folder / "overwrite").write_text("a 2\nb 1 #fairseq:overwrite\na 1 #fairseq:overwrite\n")
-    (folder / "mark").write_text("a 2\nb 1\n", encoding="utf-8-sig")
     return folder
 
 
@@ -85,11 +83,6 @@ def test_pairs_stay_parallel_and_none_is_lost(pieces):
     assert [len(read(pieces.out / "raw" / f"{split}.en")) for split in ("valid", "test")] == [6, 5]
     assert sorted(everything) == [str(1000 + n) for n in range(LINES) if n not in (EMPTY_SOURCE, EMPTY_TARGET)]
     assert "my.zh.gz\t148 pairs (dropped: 1 empty in my.en, 1 empty in my.zh.gz)" in read(pieces.out / "raw" / "PARTS")
-
-
-def test_the_parts_are_printed_and_few_left_out_pairs_are_no_warning(pieces):
-    assert "\n  my.zh.gz: 148 pairs (dropped: 1 empty in my.en, " in pieces.output
-    assert "warning" not in pieces.errors
 
 
 def test_marks_and_line_ends_are_removed_and_long_lines_are_left_out(pieces):
@@ -159,75 +152,28 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        (["--target", "en"], "name the language by --source"),
-        (["--source", "ar", "--target", "en-us"], "--target takes letters and _, such as en or pt_BR, not 'en-us'"),
-        (["--source", "en", "--target", "en"], "--source and --target are both en"),
-        (["--source", "ar", "--target", "en"], "give the training text by --train PREFIX"),
-        (["{pair}", "--train", "{texts}/my"], "give the valid pairs by --valid, or take some"),
-        (
-            ["{pair}", "--train", "{texts}/my", "--valid", "{texts}/my", "--valid-lines", "5"],
-            "--valid and --valid-lines",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--train", "nowhere"],
-            "--train: no file nowhere.ar and no nowhere",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/my.ar", "{held}"],
-            "my.ar: this is a file, so give the file of the target language after",
-        ),
-        (["{pair}", "--train", "{texts}/my.ar", "{texts}/short.en", "{held}"], "my.ar has 150 lines, "),
-        (["{pair}", "--train", "https://a/my.ar", "{held}"], "my.ar: this is an address, so give the address of"),
-        (["{pair}", "--train", "https://a/b/", "https://a/b/", "{held}"], "this is the address of a folder; give"),
-        (["{pair}", "--train", "https://a/my", "https://b/my", "{held}"], "https://a/my has the same file name"),
-        (["{pair}", "--train", "https://a/1", "https://a/2", "{held}", "--from", "nowhere"], "nowhere: no such folder"),
-        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "is the folder of downloaded files"),
-        (["{pair}", "--train", "http://127.0.0.1:9/1", "http://127.0.0.1:9/2", "{held}"], "cannot download http://127"),
-        (
-            ["{pair}", "--train", "{texts}/broken", "{held}"],
-            "no pair of the training text can be used (0 pairs (dropped: 1",
-        ),
-        (["{pair}", "--train", "{texts}/my", "--valid-lines", "90", "--test-lines", "70"], "160 cannot be held out"),
-        (
-            ["{pair}", "--train", "{texts}/my", "--valid", "{texts}/my", "--test-lines", "7"],
-            "my.ar, line 4: empty, but not",
-        ),
-        (["{pair}", "--train", "{texts}/my", "{held}", "--bpe", "joint"], "--bpe takes subword-nmt, sentencepiece or"),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "mosses"],
-            "--tokenise takes moses, jieba, characters",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "characters", "--codes", "{texts}/short.en"],
-            "--codes: characters have no codes; give only --dict",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "characters", "--dict", "nowhere"],
-            "--dict nowhere: no such file",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--merges", "9", "--bpe", "sentencepiece"],
-            "--merges 9: the text has",
-        ),
-        (
-            ["{pair}", "--train", "{texts}/symbol", "{held}", "--tokenise", "none,moses"],
-            "symbol.ar, line 2: </s> is a control symbol of fairseq, which a text that is not tokenised may not have",
-        ),
-        (["{pair}", "--train", "{texts}/wide.ar", "{texts}/my.en", "{held}"], "wide.ar: UTF-16, not UTF-8; convert"),
-        (["{spelt}", "--dict", "{texts}/twice"], "twice, line 2: 'a' is already in line 1; copy"),
-        (["{spelt}", "--dict", "{texts}/overwrite"], "overwrite, line 3: 'a' is already in line 1; name a"),
-        (["{spelt}", "--dict", "{texts}/mark"], "mark, line 1: a byte order mark before the first symbol; copy"),
-        (
-            ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
-            "no training pair passes --max-length 1",
-        ),
+        ("--target en", "name the language by --source"),
+        ("--source ar --target en-us", "--target takes letters and _, such as en or pt_BR, not 'en-us'"),
+        ("{pair} --train {texts}/my", "give the valid pairs by --valid, or take some"),
+        ("{pair} --train nowhere {held}", "--train: no file nowhere.ar and no nowhere"),
+        ("{pair} --train {texts}/my.ar {held}", "my.ar: this is a file, so give the file of the target language after"),
+        ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
+        ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used (0 pairs (dropped: 1"),
+        ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),
+        ("{pair} --train {texts}/my --valid {texts}/my --test-lines 7", "my.ar, line 4: empty, but not"),
+        ("{pair} --train {texts}/my {held} --tokenise mosses", "--tokenise takes moses, jieba, characters"),
+        ("{pair} --train {texts}/my {held} --merges 9 --bpe sentencepiece", "--merges 9: the text has"),
+        ("{pair} --train {texts}/symbol {held} --tokenise none,moses", "</s> is a control symbol of fairseq, which a"),
+        ("{pair} --train {texts}/wide.ar {texts}/my.en {held}", "wide.ar: UTF-16, not UTF-8; convert"),
+        ("{spelt} --dict {texts}/twice", "twice, line 2: 'a' is already in line 1; copy"),
+        ("{pair} --train {texts}/my {held} --max-length 1", "no training pair passes --max-length 1"),
     ],
 )
 def test_wrong_input_is_named(texts, workplace, arguments, wanted):
-    words = {"{pair}": ["--source", "ar", "--target", "en"], "{held}": HELD_OUT}
-    words["{spelt}"] = [*words["{pair}"], "--train", texts / "my", *HELD_OUT, "--tokenise", "characters"]
-    given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
-    workplace.refused(workplace.prepare(*given, "out"), wanted)
+    pair, held = "--source ar --target en", " ".join(map(str, HELD_OUT))
+    spelt = f"{pair} --train {texts}/my {held} --tokenise characters"
+    given = arguments.format(pair=pair, held=held, spelt=spelt, texts=texts)
+    workplace.refused(workplace.prepare(*given.split(), "out"), wanted)
     assert not (workplace.root / "out/bin").exists()
 
 
@@ -255,13 +201,6 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
     assert f"note: {warning}\n" in capsys.readouterr().out
 
 
-def test_a_gzipped_file_needs_no_ending(texts, workplace):
-    workplace.root.joinpath("my.zh").write_bytes((texts / "my.zh.gz").read_bytes())
-    files = ["--train", "my.zh", texts / "my.en", "--tokenise", "none", "--merges", 60]
-    process = workplace.prepared("--source", "zh", "--target", "en", *files, *HELD_OUT)
-    assert "my.zh: 148 pairs" in process.output
-
-
 def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, workplace):
     lines = "".join(f"{line}\n" for line in sentences(UKRAINIAN, " ", 3))
     (workplace.root / "my.uk").write_text(lines, encoding="utf-8")
@@ -281,18 +220,6 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     workplace.refused(kept, "out was prepared with bpe sentencepiece,tokenise none, not tokenise moses")
 
 
-def test_a_small_text_has_unknown_words_which_is_no_fault(texts, workplace, capsys):
-    rare = [f"{word}{word}" for word in "zqxjvbw"]
-    for language in ("ar", "en"):
-        (workplace.root / f"valid.{language}").write_text("".join(f"{word} {word}\n" for word in rare))
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", "--valid", "valid", "--test-lines", 5]
-    process = workplace.prepared(*options, "--tokenise", "moses", "--merges", 60)
-    assert main(["check-data", str(process.out)]) == 0
-    output = capsys.readouterr().out
-    assert "note: bpe/valid.ar, line 1: 'z@@' is not in bin/dict.ar.txt, like " in output
-    assert "the training text is small" in output
-
-
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
     workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
@@ -302,14 +229,6 @@ def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
-
-
-def test_too_little_text_for_merges_is_named(workplace):
-    (workplace.root / "one.en").write_text("ab\n")
-    (workplace.root / "one.fr").write_text("cd\n")
-    held = ["--valid", "one", "--test", "one", "--tokenise", "none"]
-    process = workplace.prepare("--source", "en", "--target", "fr", "--train", "one", *held, "out")
-    workplace.refused(process, "too little text to learn merges")
 
 
 def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workplace):
@@ -335,9 +254,7 @@ def test_the_hash_of_each_download_is_noted_once(tmp_path):
     assert [line[66:] for line in read(tmp_path / "raw/SHA256SUMS")] == ["a.en.gz", "a.en"]
 
 
-@pytest.mark.parametrize(
-    "language", ["zh", "zho", "chi", "cmn", "yue", "ZH", "zh_Hans", "Cmn_CN", "ja", "chin", "z", "en"]
-)
+@pytest.mark.parametrize("language", ["zh", "cmn", "ZH", "zh_Hans", "Cmn_CN", "ja", "chin", "en"])
 def test_the_languages_that_are_cut_as_chinese_are_scored_as_chinese(language):
     assert is_chinese(language) == (rules_of(language) == "zh")
 
@@ -361,11 +278,6 @@ def held_out(folder, pairs, seed=1, **sizes):
         for split in ("train", "valid", "test")
         if (folder / f"{split}.a").exists()
     }
-
-
-def test_without_numbers_nothing_is_held_out(tmp_path):
-    pairs = [("a dog", "1"), ("a cat", "2")]
-    assert held_out(tmp_path / "texts", pairs) == {"train": pairs}
 
 
 def test_sentences_of_at_most_500_characters_are_held_out(tmp_path):

@@ -1,9 +1,7 @@
 """The complete `scripts/prepare-multi30k.sh`, on tiny archives with the names of the real ones."""
 
-import fcntl
 import gzip
 import hashlib
-import os
 import shutil
 
 import pytest
@@ -127,16 +125,6 @@ def test_other_language_pairs_are_prepared(archives, workplace, pair, sets):
     workplace.refused(workplace.prepare("--from", folder, "out"), f"out was prepared with pair {pair}: ")
 
 
-def test_settings_have_the_format_of_the_first_version(prepared, archives, workplace):
-    """Default options give the same settings, in the same order, as before other options existed."""
-    settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
-    assert read(prepared.out / "settings") == settings
-    workplace.fail("sentencepiece.model")
-    pieces = ["--from", archives, "--bpe", "sentencepiece", "--merges", 90, "out"]
-    workplace.refused(workplace.prepare(*pieces), "stage 'sentencepiece.model' failed")
-    assert read(workplace.out / "settings") == [*settings, "bpe sentencepiece", "tokenise none", "merges 90"]
-
-
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
 
@@ -168,15 +156,3 @@ def test_child_processes_of_a_killed_run_end_with_it(prepared, archives, workpla
     assert process.returncode == 0, process.errors
     assert not (workplace.root / "ended").exists()
     assert contents(workplace.out) == contents(prepared.out)
-
-
-def test_two_runs_in_one_folder_do_not_overlap(prepared, archives, workplace):
-    shutil.copytree(prepared.out, workplace.root / "out")
-    lock = os.open(workplace.root / "out", os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    second = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
-    assert second.stdout.readline() == "waiting for another run in out\n"
-    os.close(lock)
-    output, _ = second.communicate(timeout=60)
-    assert second.returncode == 0
-    assert output.startswith("raw: done before\n")

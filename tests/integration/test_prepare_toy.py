@@ -1,6 +1,5 @@
 """The complete `scripts/prepare-toy.sh` on a small corpus. The tests of the other scripts cover what they share."""
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -11,14 +10,8 @@ from fairseq_capsule_lab.corpora.embedded import draw_splits
 from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, contents, read
 
-STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
 SIZES = {"train": 120, "valid": 6, "test": 7}
 OPTIONS = [word for split, size in SIZES.items() for word in (f"--{split}", str(size))]
-
-
-@pytest.fixture
-def workplace(tmp_path):
-    return Workplace(tmp_path, "prepare-toy.sh")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +46,8 @@ def test_the_shown_command_can_be_pasted(prepared):
     shutil.rmtree(prepared.out / "pasted")
 
 
-def test_a_dry_run_prints_the_command_and_makes_nothing(workplace):
+def test_a_dry_run_prints_the_command_and_makes_nothing(tmp_path):
+    workplace = Workplace(tmp_path, "prepare-toy.sh")
     process = workplace.prepare("--dry-run", *OPTIONS, "out")
     (shown,) = process.shown
     assert process.returncode == 0 and process.errors == "# raw, tokenised, codes, bpe: made by this command itself\n"
@@ -68,73 +62,13 @@ def test_alignments_count_the_words_of_the_tokenised_text(prepared):
             assert alignment.split()[-1] == f"{len(source.split()) - 1}-{len(target.split()) - 1}"
 
 
-def test_both_languages_are_binarised_with_one_dictionary(prepared):
-    from fairseq.data import Dictionary, data_utils
-
-    dictionary = Dictionary.load(str(prepared.out / "dict.txt"))
-    for lang in ("en", "de"):
-        assert read(prepared.out / "bin" / f"dict.{lang}.txt") == read(prepared.out / "dict.txt")
-        for split, size in SIZES.items():
-            data = data_utils.load_indexed_dataset(str(prepared.out / "bin" / f"{split}.en-de.{lang}"), dictionary)
-            assert len(data) == size
-            if split == "train":  # other splits may contain unknown tokens
-                text = read(prepared.out / "bpe" / f"train.{lang}")
-                assert [dictionary.string(line) for line in data] == text
-
-
-def test_the_manifest_has_the_settings(prepared):
-    rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
-    assert ["setting", "grammar", "2"] in rows
-    assert ["setting", "seed", "1"] in rows
-    assert ["setting", "train", "120"] in rows
-    sources = {row[1]: row[2] for row in rows if row[0] == "source"}
-    assert sources == {
-        f"{split}.{lang}": hashlib.sha256((prepared.out / "raw" / f"{split}.{lang}").read_bytes()).hexdigest()
-        for split in SIZES
-        for lang in ("en", "de")
-    }
-
-
-def test_a_second_run_does_nothing(prepared, workplace):
-    shutil.copytree(prepared.out, workplace.out)
-    workplace.stub("fairseq-preprocess", "exit 1")
-    before = contents(workplace.out)
-    process = workplace.prepare(*OPTIONS, "out")
-    assert process.returncode == 0
-    assert process.output.splitlines() == [
-        *(f"{stage}: done before" for stage in STAGES),
-        f"ready: {workplace.out}/bin",
-    ]
-    assert contents(workplace.out) == before
-
-
-def test_an_interrupted_run_is_resumed(prepared, workplace):
-    for stage in ("raw", "bin"):
-        workplace.kill(stage)
-        assert workplace.prepare(*OPTIONS, "out").returncode == -9
-        assert [name for name in STAGES if (workplace.out / name).exists()] == STAGES[: STAGES.index(stage)]
-        workplace.unstub()
-    process = workplace.prepare(*OPTIONS, "out")
+def test_modules_in_the_working_directory_are_not_imported(tmp_path):
+    """The scripts work inside run folders and prepared folders."""
+    mark, place = tmp_path / "mark", Workplace(tmp_path, "prepare-toy.sh", PATH)
+    place.out.mkdir()
+    for module in ("argparse", "datetime", "fairseq_capsule_lab", "json", "multiprocessing", "site", "tqdm", "torch"):
+        (place.out / f"{module}.py").write_text(f"open({str(mark)!r}, 'a').write({module!r})")
+    command = ["bash", "-c", "cd out && exec ../scripts/prepare-toy.sh --train 20 --valid 2 --test 2 ."]
+    process = place.run(*command)
     assert process.returncode == 0, process.errors
-    assert contents(workplace.out) == contents(prepared.out)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
-        (["--test", "40000", "out"], "test: 40000 pairs, but the corpus has only 31000 left; ask for fewer"),
-        (["/dev/full"], "/dev/full is not a folder"),
-    ],
-)
-def test_bad_input_gives_one_clear_line(workplace, arguments, wanted):
-    process = workplace.prepare(*arguments)
-    assert workplace.refused(process, wanted)
-    assert not (workplace.out / "raw").exists()
-
-
-def test_other_settings_are_refused(prepared, workplace):
-    shutil.copytree(prepared.out, workplace.out)
-    process = workplace.prepare(*OPTIONS, "--valid", "5", "out")
-    assert process.returncode != 0
-    assert "was prepared with valid 6, not valid 5" in process.errors
+    assert not mark.exists(), mark.read_text()

@@ -5,9 +5,9 @@ import subprocess
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from tests.integration import archives
+from tests.integration.archives import make_workplace
 from tests.integration.commands import PATH
-from tests.integration.preparing import ENVIRONMENT, SCRIPTS, Workplace, check_reading, contents, read
+from tests.integration.preparing import ENVIRONMENT, SCRIPTS, check_reading, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -16,12 +16,6 @@ EXPECTED = {
     "wmt17-zh-en": (("zh", "en"), ["--cwmt", "cwmt"], 70, 69, {"valid": 4, "valid1": 4, "test": 5}),
     "wmt16-en-ro": (("en", "ro"), [], 21, 21, {"valid": 4, "test": 5}),
     "nist-zh-en": (("zh", "en"), [], 24, 24, {"valid": 3, "test": 4, "test1": 5, "test2": 6}),
-}
-ARCHIVES = {
-    "wmt14-en-de": archives.EN_DE,
-    "wmt14-en-fr": archives.EN_FR,
-    "wmt17-zh-en": archives.ZH_EN,
-    "wmt16-en-ro": archives.EN_RO,
 }
 SEPARATE = {"wmt17-zh-en", "nist-zh-en"}
 IN_BASH = {"wmt14-en-de", "wmt14-en-fr", "wmt17-zh-en"}
@@ -43,20 +37,6 @@ def stages(name):
         "dict.en.txt",
         "manifest.tsv",
     ]
-
-
-def make_workplace(name, root):
-    """Make a folder with the scripts, `archives` and `cwmt`."""
-    workplace = Workplace(root, f"prepare-{name}.sh")
-    source = root / "archives"
-    source.mkdir()
-    if name == "nist-zh-en":
-        archives.make_ldc(source)
-    else:
-        archives.make_archives(source, ARCHIVES[name])
-        archives.write_checksums(workplace.checksums, source)
-    archives.make_cwmt(root / "cwmt")
-    return workplace
 
 
 def options(name):
@@ -129,21 +109,6 @@ def test_a_second_run_does_nothing(prepared):
     done = [f"{stage}: done before" for stage in stages(prepared.name)]
     assert process.output.splitlines() == [*done, f"ready: {prepared.out}/bin"]
     assert contents(prepared.out) == before
-
-
-@pytest.mark.slow
-def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
-    workplace, out = prepared.workplace, prepared.out
-    earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
-    process = workplace.prepare(*options(prepared.name), *earlier, "--limit", 8, "again")
-    assert process.returncode == 0, process.errors
-    again = workplace.root / "again"
-    for stage in stages(prepared.name):
-        if stage.startswith(("codes", "dict")):
-            assert read(again / stage) == read(out / stage)
-    for language in EXPECTED[prepared.name][0]:
-        assert read(again / "raw" / f"train.{language}") == read(out / "raw" / f"train.{language}")[:8]
-        assert read(again / "bpe" / f"test.{language}") == read(out / "bpe" / f"test.{language}")
 
 
 @pytest.mark.slow

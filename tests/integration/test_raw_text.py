@@ -117,9 +117,9 @@ def test_the_text_of_a_prepared_folder_is_shown_raw(prepared, tmp_path):
 def test_a_hub_can_be_copied_and_pickled(data, tmp_path, architecture):
     save_checkpoint(data, tmp_path / "model.pt", f"--arch {architecture}")
     hub = load(tmp_path / "model.pt", data)
-    expected = hub.translate(["a b c", "d"], beam=2)
+    expected = hub.translate(["a b c", "d"], beam=2, max_len_b=5)
     for other in (copy.deepcopy(hub), pickle.loads(pickle.dumps(hub))):
-        assert other.translate(["a b c", "d"], beam=2) == expected
+        assert other.translate(["a b c", "d"], beam=2, max_len_b=5) == expected
         with pytest.raises(RuntimeError, match="cannot train"):
             other.models[0].train()
 

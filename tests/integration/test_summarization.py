@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from tests.integration.commands import REPOSITORY, last_line, run
+from tests.integration.commands import REPOSITORY, run
 from tests.integration.preparing import Workplace
 
 CONFIG = ("--config-dir", REPOSITORY / "configs/headlines", "--config-name", "gret_transformer")
@@ -52,11 +52,3 @@ def test_the_best_checkpoint_needs_rouge(headlines, tmp_path):
     )
     assert "--best-checkpoint-metric rougeL needs --eval-rouge" in output
     assert not list((tmp_path / "run").glob("*.pt"))
-
-
-def test_the_last_line_names_a_vocabulary_that_is_too_large(headlines, tmp_path):
-    arguments = ("--task", "capsule_summarization", "--vocabulary", 50, "--arch", "gret_transformer_tiny")
-    output = run(
-        "train", headlines / "bin", *arguments, "--optimizer", "adam", "--max-tokens", 999, "--cpu", succeeds=False
-    )
-    assert "more than --vocabulary 50; prepare the data with a smaller vocabulary" in last_line(output)

@@ -1,7 +1,6 @@
 """examples/tour.ipynb is executed: with an existing model, and with a model that it trains."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -66,10 +65,3 @@ def test_no_outputs_are_committed():
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None
-
-
-def test_links_have_existing_targets():
-    import re
-
-    links = re.findall(r"\]\(([^)#]+)", NOTEBOOK.read_text(encoding="utf-8"))
-    assert links and all((NOTEBOOK.parent / Path(link)).is_file() for link in links)

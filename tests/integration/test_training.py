@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
-from tests.integration.commands import REPOSITORY, last_line, run, train
+from tests.integration.commands import REPOSITORY, run, train
 from tests.zoo import ARCHITECTURES
 
 
@@ -149,20 +149,3 @@ def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
     (tmp_path / "link").symlink_to(REPOSITORY)
     output = train(data, tmp_path / "run", "--max-update", 1, user_dir="link/fairseq_capsule", cwd=tmp_path)
     assert "done training" in output
-
-
-def test_the_last_line_names_a_wrong_option(data, tmp_path):
-    output = train(data, tmp_path, "--encoder-routing-layers", "1-9", succeeds=False)
-    assert last_line(output).endswith(
-        "--encoder-routing-layers: '1-9' must name layers from 1 to 2; write all, 1-3 or 1,4-6"
-    )
-    output = train(data, tmp_path, "--encoder-routing", "diagonal", succeeds=False)
-    assert "invalid choice: 'diagonal' (choose from" in last_line(output)
-    assert not list(tmp_path.glob("*.pt"))
-
-
-def test_the_last_line_names_missing_data_and_a_bad_folder(data, tmp_path):
-    output = train(tmp_path / "nowhere", tmp_path / "run", succeeds=False)
-    assert last_line(output).endswith(f"No such file or directory: '{tmp_path}/nowhere'")
-    output = train(data, "/dev/full/run", succeeds=False)
-    assert last_line(output).endswith("Not a directory: '/dev/full/run'")

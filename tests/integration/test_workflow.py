@@ -40,7 +40,6 @@ SCRIPTS = {
         score="{\\"score\\": $n, \\"label\\": \\"BLEU\\", \\"text\\": \\"\\", \\"signature\\": \\"\\"}"
         echo "{\\"scores\\": {\\"tokenised_bleu\\": $score}}" >"$out/scores.json" """,
 }
-SCORES = '{"scores": {"tokenised_bleu": {"score": 9, "label": "BLEU", "text": "", "signature": ""}}}'
 # Like the real ones, the benchmark imports a module of its folder.
 BENCHMARKS = {
     "measure.py": 'TEXT = \'{"archs": ["a"], "milliseconds": {"a": {"mean": 2.5}}}\'\n',
@@ -164,33 +163,6 @@ def test_an_interruption_ends_everything(checkout, number):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert not psutil.wait_procs(all_of_it, timeout=5)[1]
-
-
-def test_a_run_of_the_former_workflow_is_continued(checkout):
-    """Its files were made by Snakemake, which may have been killed while a shell wrote a report."""
-    run = checkout.runs / "smoke/toy-smoke/transformer/seed1"
-    for name in ("finished", "evaluation/test/scores.json"):
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).touch()
-    (run / "evaluation/test/scores.json").write_text(SCORES)
-    for name in (".lock", ".machine", ".snakemake/incomplete/abc", "smoke/tables/duan-rows.md"):
-        (checkout.runs / name).parent.mkdir(parents=True, exist_ok=True)
-        (checkout.runs / name).touch()
-    status, output, errors = checkout.run()
-    assert status == 0, errors
-    assert checkout.trainings() == ["continued+on-transformer", "capsule_transformer"]
-    assert [figures(output)[row] for row in ROWS] == ["9.00", "10.00", "10.00"]
-
-
-@pytest.mark.slow
-def test_a_second_start_waits_and_reports_it(checkout):
-    first = checkout.start("--cores", "2", seconds="0.5")
-    wait_for(checkout.started, first)
-    second = checkout.start("--cores", "2")
-    outputs = [process.communicate(timeout=300) for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 0)
-    assert f"waiting for another run in {checkout.runs}" in outputs[1][0]
-    assert len(checkout.trainings()) == 3
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import pytest
 
 from fairseq_capsule_lab.pages.folder import summary_of, write_lists
 from fairseq_capsule_lab.pages.page import page_html
-from tests.libraries import library
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems
 from tests.pages.inspections import SOURCE, make_inspection
 
@@ -16,28 +15,6 @@ pytestmark = pytest.mark.browser
 LONG = tuple(f"word{number}" for number in range(100))
 # The dimension of a base model.
 WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Debian's Chromium and its driver, if they are installed. Nothing is downloaded."""
-    webdriver = library("selenium.webdriver")
-    from selenium.webdriver.chrome.service import Service
-
-    program, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
-    if not program or not driver:
-        pytest.skip("no browser; `make test-browser` installs one and runs these tests")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1600,1200"):
-        options.add_argument("--" + argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # A page changes its address. By default the driver treats such a change as a new page and sometimes waits for
-    # minutes. The tests themselves wait for what the page shows.
-    options.page_load_strategy = "none"
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    yield opened
-    opened.quit()
 
 
 @pytest.fixture(scope="session")
@@ -308,11 +285,6 @@ def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
 
 
-def test_a_comparison_opens_on_a_layer_of_both_models(opened):
-    page = opened(5, view="encoder_attention")
-    assert page.value("#choice-layer") == "1" and page.count("canvas[data-array=encoder_attention]") == 1
-
-
 def test_the_page_can_be_used_by_keyboard(opened):
     from selenium.webdriver.common.keys import Keys
 
@@ -363,19 +335,6 @@ def test_choices_are_kept_when_the_sentence_changes(opened):
     Select(page.find("#sentence")).select_by_value("test-4.html")
     page.wait("return location.pathname.endsWith('test-4.html') && document.body?.dataset.drawn")
     assert page.value("#choice-head") == "3" and page.value("#view") == "cross_attention"
-
-
-@pytest.mark.parametrize("number, words", [(3, 4), (4, 101)])
-def test_short_and_long_sentences_are_readable(opened, number, words):
-    page = opened(number, view="cross_attention")
-    columns, width, font = page.browser.execute_script(
-        f"const canvas = document.querySelector('{LARGE}');"
-        "const context = canvas.getContext('2d');"
-        "canvas.focus();"
-        "const cursor = canvas.parentElement.querySelector('.cursor');"
-        "return [page.arrays.cross_attention.shape.at(-1), parseFloat(cursor.style.width), parseFloat(context.font)]"
-    )
-    assert columns == words and width >= 10 and font >= 11
 
 
 @pytest.mark.parametrize(
@@ -479,98 +438,6 @@ def test_axe_finds_no_serious_accessibility_problem(opened, wide_as, scheme):
         assert serious_problems(page.browser) == [], (number, view)
 
 
-def test_the_index_shows_translation_and_scores_on_a_narrow_screen(opened, wide_as):
-    wide_as(400)
-    page = opened(1)
-    page.open_index()
-    for label in ("source", "translation", "reference", "BLEU", "chrF", "model", "date"):
-        cell = page.find(f"tbody tr td[data-label='{label}']")
-        place = cell.rect
-        assert cell.is_displayed() and place["x"] >= 0 and place["x"] + place["width"] <= 400, label
-    assert page.browser.execute_script("return document.querySelector('.scrolled').scrollWidth") <= 400
-    page.find("#filter").send_keys("gret test")
-    shown = [row for row in page.browser.find_elements("css selector", "tbody tr") if row.is_displayed()]
-    assert len(shown) == 1
-
-
-def test_every_heading_that_sorts_shows_a_mark(opened):
-    page = opened(1)
-    page.open_index()
-    marks = (
-        "return [...document.querySelectorAll('thead button')].map((each) => getComputedStyle(each, '::after').content)"
-    )
-    assert all("↕" in mark for mark in page.browser.execute_script(marks))
-    page.find("thead button").click()
-    assert ["↕" in mark for mark in page.browser.execute_script(marks)] == [False] + [True] * 7
-
-
-@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (1, "decoder_attention"), (5, "encoder_attention")])
-def test_a_comparison_fills_its_rows(opened, wide_as, number, view):
-    """A picture that only one model has does not take a row of its own."""
-    wide_as(1200)
-    page = opened(number, view=view)
-    rows = page.browser.execute_script(
-        "return [...document.querySelectorAll('#panels .row')].map((row) =>"
-        " [...row.children].map((card) => card.getBoundingClientRect().width))"
-    )
-    assert len(rows) > 1 and all(len(widths) > 1 for widths in rows[:-1])
-    assert all(max(widths) < 600 for widths in rows)
-
-
-@pytest.mark.parametrize("width", [400, 1200, 2000])
-@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (6, None), (2, None), (5, "encoder_attention")])
-def test_pictures_are_whole_and_fill_their_row(opened, wide_as, width, number, view):
-    wide_as(width)
-    page = opened(number, **({"view": view} if view else {}))
-    cut, rows = page.browser.execute_script(
-        "const cut = [...document.querySelectorAll('.picture')].filter((each) => each.scrollWidth > each.clientWidth);"
-        "const box = (each) => each.getBoundingClientRect();"
-        "return [cut.length, [...document.querySelectorAll('#panels .row')].map((row) => [box(row).right,"
-        " [...row.children].map((card) => [box(card).top, box(card).right])])]"
-    )
-    assert cut == 0
-    for right, cards in rows:
-        lines = {top: [end for each, end in cards if each == top] for top, _ in cards}
-        assert abs(max(lines[cards[0][0]]) - right) < 1, "the first line of a row reaches its end"
-
-
-@pytest.mark.parametrize("width, columns", [(400, [1, 1, 1, 1, 1]), (1200, [1, 2, 3, 2, 3]), (2000, [1, 2, 3, 4, 5])])
-def test_the_lines_of_a_row_are_equally_long(opened, wide_as, width, columns):
-    wide_as(width)
-    script = (
-        "const row = document.querySelector('#panels .row'); row.replaceChildren("
-        "...Array.from({ length: arguments[0] }, () => make('figure', { className: 'card' })));"
-        "divide(row); return row.style.getPropertyValue('--columns')"
-    )
-    page = opened(1)
-    assert [int(page.browser.execute_script(script, count)) for count in range(1, 6)] == columns
-
-
-def test_comparable_numbers_have_equally_many_decimals(opened):
-    page = opened(1, view="past_future")
-    script = "page.arrays[arguments[0]].decimals = 4; page.arrays[arguments[1]].decimals = 3; return render()"
-    page.browser.execute_script(script, "past_probabilities", "future_probabilities")
-    page.wait("return document.querySelector('#past-words li').textContent.split('.')[1].length == 3")
-    assert {len(each.text.rpartition(".")[2]) for each in page.browser.find_elements("css selector", ".bags li")} == {3}
-    page = opened(1, view="encoder_attention")
-    page.changing(lambda: page.browser.execute_script(script, "encoder_attention", "against.encoder_attention"))
-    lines = page.hover("encoder_attention", 0, 0)
-    compared = [line for line in lines if line.startswith(("attention:", "attention, other model:"))]
-    assert len(compared) == 2 and {len(line.rpartition(".")[2]) for line in compared} == {3}, lines
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_zero_has_nearly_the_colour_of_the_background(opened, wide_as, scheme):
-    wide_as(1200, scheme)
-    page = opened(1, view="encoder_attention")
-    zero, paper = page.browser.execute_script(
-        "const bytes = parseInt(colour(palette({ scale: '±numbers' }), 0, [-1, 1]).slice(1), 16);"
-        "return [[bytes >> 16, (bytes >> 8) & 255, bytes & 255],"
-        " getComputedStyle(document.querySelector('.card')).backgroundColor.match(/\\d+/g).map(Number)]"
-    )
-    assert max(abs(one - other) for one, other in zip(zero, paper)) < 20
-
-
 def test_the_index_is_sorted_and_filtered(opened):
     page = opened(1)
     page.open_index()
@@ -606,9 +473,3 @@ def test_a_page_outside_its_folder_has_no_navigation(browser, folder, tmp_path):
     page.at((tmp_path / "alone.html").as_uri())
     assert page.count("#navigation") == 0 and page.count(LARGE) == 1
     browser.get_log("browser")  # drop the message that the list is missing
-
-
-@pytest.mark.slow
-def test_a_page_of_a_hundred_words_opens_in_two_seconds(opened):
-    """The time includes drawing the pictures. The best of three counts, since the machine may be busy."""
-    assert min(opened(4).opened_in for _ in range(3)) < 2000

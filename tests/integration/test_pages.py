@@ -1,7 +1,9 @@
-"""docs/your-own-corpus.md: every command of the page, in order, on a small text and for a few updates."""
+"""The commands of the documents, in order, on a small text and for a few updates: own text, bridges, README."""
 
+import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -10,12 +12,25 @@ import pytest
 from fairseq_capsule_lab.corpora.embedded import draw_splits
 from fairseq_capsule_lab.runs.configuration import read_configuration
 from fairseq_capsule_lab.runs.settings import Settings
-from tests.integration.commands import REPOSITORY
-from tests.integration.preparing import copy_checkout
+from tests.cli.scored import write_comet
+from tests.integration.commands import PATH, REPOSITORY
+from tests.integration.preparing import copy_checkout, read
 from tests.integration.warm_commands import warm_path
+from tests.libraries import library
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = list(re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL))
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def blocks_of(page):
+    found = re.finditer(r"```(sh|python)\n(.*?)```", (REPOSITORY / page).read_text(encoding="utf-8"), re.DOTALL)
+    return [block for block in found if "pip install" not in block[2]]
+
+
+BRIDGE_BLOCKS = blocks_of("docs/bridges.md")
+WATCHED = [block for block in blocks_of("docs/training.md") if "--tensorboard-logdir" in block[2]]
+SYSTEMS = ["runs/my-student", "runs/my-teacher"]  # in the order of the command
 # The other models and baselines of the page take minutes. The commands before them and the Python blocks do not need
 # them.
 FURTHER = [block for block in BLOCKS if block.start() > PAGE.index("## Models") and block[1] == "sh"]
@@ -149,3 +164,105 @@ def test_the_table_of_recipes_is_what_the_files_and_the_settings_of_the_page_giv
         wanted = settings.get("optimization.max_update") or settings.get("optimization.max_epoch")
         assert length.split()[0] == f"{wanted:,}"
         assert str(settings.get("checkpoint.keep_last_epochs")) in averaged
+
+
+@pytest.fixture(scope="module")
+def bridges(clone, tmp_path_factory):
+    """A clone in which the commands of docs/bridges.md were run. COMET is not: its file has invented scores.
+
+    Its data and its teacher are those of `clone`.
+    """
+    for name in ("ctranslate2", "transformers", "inseq", "tensorboardX"):
+        library(name)
+    earlier, clone = clone.folder, Clone(tmp_path_factory.mktemp("bridges"))
+    shutil.copytree(earlier / "data/my", clone.folder / "data/my")
+    shutil.copytree(earlier / "runs/my-capsules", clone.folder / "runs/my-teacher")
+    (scored,) = (number for number, block in enumerate(BRIDGE_BLOCKS) if "--external" in block[2])
+    clone.run(BRIDGE_BLOCKS[:scored])
+    raw = [read(clone.folder / f"data/my/raw/test.{language}") for language in ("en", "fr")]
+    files = [f"{system}/evaluation/test/translations.fr" for system in SYSTEMS]
+    translations = {file: [line.strip() for line in read(clone.folder / file)] for file in files}
+    scores = ([0.5 + number / 100, *[0.5] * (len(raw[0]) - 1)] for number in (8, 0))
+    write_comet(clone.folder / "comet.json", *raw, dict(zip(files, zip(translations.values(), scores))))
+    clone.run([*BRIDGE_BLOCKS[scored:], *WATCHED], PATH)  # fairseq completes TensorBoard's files when it exits
+    return clone
+
+
+def test_a_routed_teacher_gives_a_student_that_is_exported(bridges):
+    output = bridges.output("--to fairseq")
+    assert "wrote exported/my-student: en-fr for fairseq alone" in output
+    assert re.search(r"detokenised sacreBLEU = \d+\.\d\d", output)  # of evaluate.sh
+    assert (bridges.folder / "exported/my-student-ctranslate2/model.bin").is_file()
+
+
+def test_the_student_translates_raw_text(bridges):
+    (line,) = bridges.output("ctranslate2.Translator").splitlines()
+    assert "@@ " not in line  # the last word of an untrained model may be cut off
+
+
+def test_the_teacher_is_exported_and_translates_raw_text(bridges):
+    assert "wrote exported/my-teacher: en-fr for transformers" in bridges.output("--to transformers")
+    last = bridges.output("AutoModelForSeq2SeqLM").splitlines()[-1]
+    (translation,) = ast.literal_eval(last)
+    assert "@@ " not in translation
+    names = {"config.json", "generation_config.json", "model.safetensors", "README.md"}
+    names |= {"tokenizer_config.json", "vocabulary.json", "codes"}
+    assert {file.name for file in (bridges.folder / "exported/my-teacher").iterdir()} == names
+
+
+def test_a_translation_is_attributed_to_the_words_of_the_source(bridges):
+    output = bridges.output("inseq.load_model")
+    assert "Source Saliency Heatmap" in output
+    assert re.search(r"│ +This │|│ +\S+@@ │", output)
+
+
+def test_scores_in_the_format_of_comet_are_compared(bridges):
+    output = bridges.output("--external COMET=comet.json")
+    assert "COMET = 0.5100  (scores of comet.json)" in output
+    assert "0.5100 of my-student - 0.5000 of my-teacher = +0.0100, p = " in output
+
+
+def test_tensorboard_gets_the_losses_and_the_routing(bridges):
+    from tensorboardX.proto import event_pb2
+
+    folder = bridges.folder / "runs/watched/tensorboard"
+    (file,) = (folder / "valid").iterdir()
+    assert {part.name for part in folder.iterdir()} >= {"train", "valid"}
+    content, start, tags = file.read_bytes(), 0, {}
+    while start < len(content):  # of each event: its length in 8 bytes, 4 bytes, the event, 4 bytes
+        length = int.from_bytes(content[start : start + 8], "little")
+        event = event_pb2.Event.FromString(content[start + 12 : start + 12 + length])
+        tags.update((value.tag, value.simple_value) for value in event.summary.value)
+        start += length + 16
+    assert tags["loss"] > 0
+    assert 0 < tags["routing_past_future_entropy"] <= 1
+
+
+def shell(text):
+    return re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("epochs", [2, pytest.param(30, marks=pytest.mark.slow)])
+def test_fairseqs_commands_run_as_printed(tmp_path, epochs):
+    """With all epochs, the model has learnt to translate."""
+    for name in ("examples", "fairseq_capsule"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    (block,) = shell(README.split("## Train with fairseq")[1].split("\n## ")[0])
+    assert "--max-epoch 30" in block
+    words = ["bash", "-euo", "pipefail", "-c", block.replace("--max-epoch 30", f"--max-epoch {epochs}")]
+    finished = subprocess.run(
+        words, cwd=tmp_path, env={**os.environ, "PATH": warm_path()}, capture_output=True, text=True
+    )
+    output = finished.stdout + finished.stderr
+    assert finished.returncode == 0, output
+    assert (
+        re.search(r"took 87 of the model's 98 parameters; new: decoder.past_future", output) and "| bow_loss " in output
+    )
+    assert len(re.findall(r"^D-", (tmp_path / "runs/gdr/test.out").read_text(encoding="utf-8"), re.MULTILINE)) == 100
+    bleu = float(finished.stdout.split()[-1])
+    assert 0 <= bleu <= 100 and (bleu > 85 or epochs < 30)
+
+
+def test_the_commands_for_own_text_are_those_of_the_page():
+    (block,) = (block for block in shell(README) if block.startswith("scripts/prepare.sh"))
+    assert block in shell(PAGE)
