@@ -49,9 +49,9 @@ def halve(file):
 @pytest.mark.parametrize(
     ("script", "arguments", "wanted"),
     [
-        ("prepare-multi30k.sh", "", "name the folder OUT"),
-        ("prepare-multi30k.sh", "a b", "one folder OUT"),
-        ("prepare-multi30k.sh", "--form x out", "unknown option --form"),
+        ("prepare-multi30k.sh", "", "Missing argument 'OUT'"),
+        ("prepare-multi30k.sh", "a b", "unexpected extra argument (b)"),
+        ("prepare-multi30k.sh", "--form x out", "No such option '--form'"),
         ("prepare-multi30k.sh", "--limit 0 out", "--limit must be a positive whole number, not '0'"),
         ("prepare-multi30k.sh", "--from nowhere out", "--from nowhere: no such folder"),
         ("prepare-multi30k.sh", "--codes good.codes out", "--codes and --dict belong together"),

@@ -314,7 +314,7 @@ def test_an_interruption_ends_the_training_too(place, data):
         ("toy/transformer.yml {data} out", "toy/transformer.yml: no such YAML file"),
         ("{config} nowhere out", "nowhere: no such data folder"),
         ("{config} . out", ".: no binarised training set;"),
-        ("{config} {data}", "name CONFIG, DATA and OUT, not 2 places"),
+        ("{config} {data}", "Name CONFIG, DATA and OUT, not 2 places"),
         ("{config} {data} out task.target_lang=fr", "has en-de; give task.target_lang=de after OUT"),
         ("{config} {data} ${{oc.env:HOME}}", "fairseq cannot open a path with '$'; rename it"),
         ("{config} {data} out --gpus 9", "--gpus 9: only 0 visible here"),
