@@ -45,7 +45,6 @@ class Arguments(Seq2SeqTrainingArguments):
     save_total_limit: int = 2
     load_best_model_at_end: bool = True
     metric_for_best_model: str = "bleu"
-    greater_is_better: bool = True
     lr_scheduler_type: str = "inverse_sqrt"
     adam_beta2: float = 0.98
 
@@ -113,8 +112,7 @@ def main() -> None:
         found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
         return {"bleu": sacrebleu.corpus_bleu(found, [references], force=True).score}
 
-    columns = data["train"].column_names
-    prepared = {split: rows.map(tokenise, batched=True, remove_columns=columns) for split, rows in data.items()}
+    prepared = {name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()}
     further = {"compute_metrics": bleu, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
     collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
     trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)

@@ -14,7 +14,7 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
 
 # `export.to_LIBRARY`, which is imported when it is named, and its own options.
-LIBRARIES = {"fairseq": (), "transformers": ("license", "scores")}
+LIBRARIES = {"fairseq": (), "transformers": ("license", "scores", "dtype")}
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
 
 
@@ -30,6 +30,7 @@ def licence(text: str) -> str:
 @option("--to", click.Choice(list(LIBRARIES)), "", "The library that reads OUT.", required=True)
 @option("--license", licence, "NAME", "transformers: the licence that the model card states.  [default: unknown]")
 @option("--scores", input_file, "FILE", "transformers: a scores.json of scripts/evaluate.sh for the model card.")
+@option("--dtype", click.Choice(["float16", "bfloat16"]), "", "transformers: half precision, a file of half the size.")
 @USER_DIR
 def export(args: Namespace) -> None:
     """Write a trained Transformer for another library, with all that raw text needs."""

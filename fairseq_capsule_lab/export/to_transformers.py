@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
+import torch
 from fairseq.models import BaseFairseqModel
 from transformers.utils import logging
 
@@ -53,7 +54,10 @@ def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, option
     """
     card = model_card(model, sides, options)
     logging.disable_progress_bar()
-    exported(model).save_pretrained(folder)
+    copy = exported(model)
+    if options.dtype:
+        copy = copy.to(getattr(torch, options.dtype))
+    copy.save_pretrained(folder)
     of_both = tokenizer(task, sides, folder)
     of_both.model_max_length = min(model.cfg.max_source_positions, model.cfg.max_target_positions)
     of_both.save_pretrained(folder)

@@ -1,0 +1,53 @@
+"""The model of the repository, models/ja-en: README's lines translate with it, without fairseq."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.libraries import library
+
+library("transformers")
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "models/ja-en"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SENTENCES = {}
+
+
+def test_the_lines_of_the_readme_print_the_translation_of_the_readme():
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = f"import sys\nsys.modules['fairseq'] = None\n{block}"
+    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert f"It prints `{finished.stdout.strip()}`" in README
+
+
+@pytest.fixture(scope="module")
+def model():
+    from capsule_routing.huggingface import CapsuleForConditionalGeneration
+
+    return CapsuleForConditionalGeneration.from_pretrained(FOLDER, dtype="float32")
+
+
+def test_sentences_of_our_own(model):
+    from capsule_routing.huggingface import CapsuleTokenizer
+
+    tokenizer = CapsuleTokenizer.from_pretrained(FOLDER)
+    batch = tokenizer([*SENTENCES], return_tensors="pt", padding=True)
+    assert tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True) == [*SENTENCES.values()]
+
+
+def test_it_is_small_and_routes(model):
+    assert model.config.past_future == "gdr"
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 7_000_000
+
+
+def test_fairseq_reads_it_too(tmp_path):
+    from fairseq_capsule.hub import load
+    from fairseq_capsule_lab.export.from_transformers import CHECKPOINT, write
+
+    write(FOLDER, tmp_path)
+    hub = load(tmp_path / CHECKPOINT, tmp_path)
+    assert hub.translate([*SENTENCES], beam=5) == [*SENTENCES.values()]
