@@ -24,7 +24,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 
 # These pages have their own tests, in tests/integration.
-RUN_ELSEWHERE = {"docs/bridges.md", "docs/your-own-corpus.md", "docs/extending.md"}
+RUN_ELSEWHERE = {"README.md", "docs/bridges.md", "docs/your-own-corpus.md", "docs/extending.md"}
 
 each_document = pytest.mark.parametrize("name", TEXTS)
 
@@ -182,7 +182,7 @@ def test_most_commands_are_known():
     programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "benchmarks/"))}
     assert known <= programs
     shell = {"cd", "echo", "curl", "tar", ".", "mkdir", "head", "tail", "grep", "sort", "cut"}
-    others = {"pip", "git", "make", "python", "sacrebleu", "ct2-fairseq-converter", ".venv/bin/pre-commit"}
+    others = {"pip", "git", "make", "python", "python3", "sacrebleu", "ct2-fairseq-converter", ".venv/bin/pre-commit"}
     assert programs - known - shell <= others
 
 
@@ -271,6 +271,11 @@ def test_a_program_has_its_options(name, words):
         return
     assert (ROOT / words[1]).is_file(), f"{name}: {words[1]}"
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / words[1]).parent.glob("*.py"))
+    if "Seq2SeqTrainingArguments" in text:
+        from transformers import Seq2SeqTrainingArguments
+
+        own = re.findall(r"^    (\w+): ", text, re.MULTILINE)
+        text = "".join(f'"--{option}"' for option in [*own, *Seq2SeqTrainingArguments.__dataclass_fields__])
     assert all(f'"{option}"' in text for option in options(words)), f"{name}: {words}"
 
 

@@ -31,8 +31,9 @@ def prepared_folder(data: Union[str, Path]) -> Optional[Path]:
 
 def binarised_folder(data: Union[str, Path]) -> Path:
     """Return the folder with the dictionaries, for either a prepared folder or its `bin`. Other folders stay."""
-    inner = Path(data, BINARISED)
-    return inner if inner.is_dir() and not any(Path(data).glob("dict.*.txt")) else Path(data)
+    folder, inner = Path(data), Path(data, BINARISED)
+    is_out = settings_of(folder).get("script") in SCRIPTS  # it may have copies of both dictionaries
+    return inner if inner.is_dir() and (is_out or not any(folder.glob("dict.*.txt"))) else folder
 
 
 def preparations(data: Union[str, Path], source: str, target: str) -> Optional[Tuple[TextPreparation, TextPreparation]]:

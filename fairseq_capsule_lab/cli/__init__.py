@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -51,7 +50,6 @@ MODULES = {
     **{"import-model": "export", "picture": "inspect", "reproduce": "table", "seeds": "score"},
 }
 SCRIPTS = ("distill", "evaluate", "prepare", "train")  # their status is 1 after a wrong option, as that of a script
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 NAME = "fairseq-capsule"
 
 
@@ -137,7 +135,7 @@ def _context(program: str | None, words: list[str]) -> click.Context:
         if found is None:
             break
         command, words = found, words[1:]
-    return command.make_context(program or NAME, words, **SETTINGS)
+    return command.make_context(program or NAME, words)
 
 
 def _keep_root_logger() -> None:

@@ -11,6 +11,7 @@ import click
 from capsule_routing.errors import one_line
 
 Decorator = Callable[[Any], Any]
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 
 class Several(click.ParamType):
@@ -29,7 +30,7 @@ class _WithExample(click.Command):
     """A command whose help ends with the files that it makes, if `results` describes them, and with an example."""
 
     def __init__(self, *args: Any, example: str = "", results: Mapping[str, str] = {}, **attributes: Any):
-        super().__init__(*args, **attributes)
+        super().__init__(*args, **{"context_settings": SETTINGS, **attributes})
         self.example, self.results = example, results
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

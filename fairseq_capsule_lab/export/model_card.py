@@ -93,4 +93,5 @@ def _scores(file: Path) -> List[str]:
         scores = [(score["label"], f"{score['score']:.2f}", score["signature"]) for score in report["scores"].values()]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LabError(f"{file}: no scores; name a scores.json of scripts/evaluate.sh") from error
-    return ["| measure | score | signature |", "|---|---|---|", *(f"| {' | '.join(map(str, row))} |" for row in scores)]
+    rows = [" | ".join(part.replace("|", "\\|") for part in row) for row in scores]
+    return ["| measure | score | signature |", "|---|---|---|", *(f"| {row} |" for row in rows)]

@@ -14,6 +14,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli import SCRIPTS, arguments, main
 from tests.test_help import LEAVES
 
+MODEL = Path(__file__).parents[2] / "models/ja-en"
 # Words that make each command succeed. {0} is a folder for results.
 WORKS = {
     "analyze lengths": "first.out second.out --intervals 2,4 --names A B --out {0}",
@@ -25,6 +26,7 @@ WORKS = {
     "analyze cases": "first.out second.out --out {0}",
     "average": "model.pt model.pt --output {0}/average.pt",
     "export": "plain.pt prepared {0}/new --to transformers",
+    "import-model": f"{MODEL} {{0}}/imported",
     "inspect": "model.pt data/bin --ids 0-1 --beam 1 --out {0}",
     "nll": "model.pt plain.pt --data data --split test --json",
     "picture": "model.pt data/bin --id 1 --out {0}/new.png",

@@ -101,6 +101,8 @@ def test_a_folder_is_named_by_itself_its_bin_or_a_link(prepared, monkeypatch):
         assert binarised_folder(name).samefile(folder / "bin")
     monkeypatch.chdir(folder / "bin")
     assert prepared_folder(".").samefile(folder) and binarised_folder(".") == Path(".")
+    (folder / "dict.en.txt").touch()  # separate dictionaries stand beside the settings too
+    assert binarised_folder(folder).samefile(folder / "bin")
     assert prepared_folder(folder / "missing") is None
 
 

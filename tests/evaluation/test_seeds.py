@@ -1,8 +1,6 @@
 """Comparison of systems over seeds and sentences: the jackknife, the interval, and the correction of p-values."""
 
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from fairseq_capsule_lab.evaluation.seeds import (
     variance_quantiles,
 )
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(
     "dog cat bird horse fox hen cow pig".split(), "red green blue white black pink grey brown".split(),
     "first second third fourth fifth sixth seventh eighth".split())]  # fmt: skip
@@ -95,13 +92,20 @@ def size(seeds: int, of_seed: float, of_both: float, of_sentence: float, level: 
     return float(2 * stats.norm.sf(halves / math.hypot(math.sqrt(over_seeds), of_sentence)).mean())
 
 
-def test_the_rates_of_false_findings_are_those_of_the_documentation():
-    text = (REPOSITORY / "docs" / "evaluation.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+)% \| ([\d.]+)% \| ([\d.]+)% \|$", text, re.M)
-    assert len(rows) > 5
-    for *deviations, two, three, five in ([float(cell) for cell in row] for row in rows):
-        found = [100 * size(seeds, *deviations) for seeds in (2, 3, 5)]
-        assert found == pytest.approx([two, three, five], abs=0.1), deviations
+RATES = [  # three standard deviations, and the percentages of false findings with 2, 3 and 5 seeds
+    ((0.16, 0.18, 0.04), (4.4, 3.1, 2.3)),  # about the sizes of the fine-tuned systems in docs/results.md, in BLEU
+    ((0.25, 0.18, 0.04), (7.1, 4.7, 3.4)),
+    ((0.5, 0, 0.25), (9.0, 6.2, 5.2)),
+    ((0.5, 0, 0.1), (12.8, 7.8, 5.9)),
+    ((0, 0, 0.25), (5.0, 5.0, 5.0)),
+    ((0.5, 0, 0), (5.0, 5.0, 5.0)),
+]
+
+
+@pytest.mark.parametrize("deviations, rates", RATES)
+def test_the_rates_of_false_findings(deviations, rates):
+    found = [100 * size(seeds, *deviations) for seeds in (2, 3, 5)]
+    assert found == pytest.approx(rates, abs=0.1)
 
 
 @pytest.mark.parametrize("seeds, deviation", [(2, 0.3), (3, 0.3), (5, 0.1)])

@@ -13,7 +13,18 @@ library("transformers")
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "models/ja-en"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SENTENCES = {}
+SENTENCES = {
+    "彼は毎朝六時に起きます。": "he gets up at six every morning.",
+    "この本はとても面白い。": "this book is very interesting.",
+    "駅はどこですか。": "where is the station?",
+    "彼女は英語を上手に話します。": "she speaks english well.",
+    "明日は雨が降るでしょう。": "it will rain tomorrow.",
+    "私たちは来週京都に行く予定です。": "we are going to go to kyoto next week.",
+    "窓を開けてくれませんか。": "will you open the window?",
+    "猫がテーブルの下で寝ています。": "a cat is sleeping under the table.",
+    "私は父に手紙を書いた。": "i wrote a letter to my father.",
+    "彼は若い頃音楽が好きだった。": "he was fond of music when he was young.",
+}
 
 
 def test_the_lines_of_the_readme_print_the_translation_of_the_readme():
