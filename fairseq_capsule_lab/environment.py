@@ -24,7 +24,8 @@ FIX_CUDA = "pip install --force-reinstall torch, built for the driver's CUDA: ht
 # Without these fairseq batches no sentences, reads no text and computes no BLEU.
 COMPILED = ("fairseq.data.data_utils_fast", "fairseq.data.token_block_utils_fast", "fairseq.libbleu")
 UNSAFE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
-OTHER_NAMES = {"hydra-core": "hydra", "pyyaml": "yaml"}  # of the modules of distributions
+# Names of modules of distributions that have others.
+OTHER_NAMES = {"hydra-core": "hydra", "markdown-it-py": "markdown_it", "pyyaml": "yaml"}
 
 
 class Trouble(Exception):
