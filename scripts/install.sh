@@ -101,6 +101,6 @@ echo "install: fairseq-capsule for ${names//,/, }"
 add --no-build-isolation --editable ".[$names]"
 # The wheel of fairseq requires torchaudio for speech. Beside the CPU build of torch it does not load, and breaks transformers.
 ! has torchaudio || .venv/bin/python -c 'import torchaudio' 2>/dev/null || pip uninstall --quiet --yes torchaudio
-.venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment has the problems above"; }
+.venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor || die "the environment has the problems above"; }
 mkdir -p .venv/installed
 for set in "${missing[@]}"; do echo "$required" >".venv/installed/$set"; done
