@@ -1,5 +1,6 @@
 """`fairseq-capsule serve`: its port, its end, and what it refuses before it loads a model."""
 
+import functools
 import signal
 import socket
 import subprocess
@@ -14,7 +15,10 @@ def arguments(world, *more):
 def test_the_server_runs_until_it_is_stopped(world):
     words = [str(word) for word in arguments(world, "--port", 0, "--against", world / "plain.pt")]
     command = [sys.executable, "-m", "fairseq_capsule_lab.cli", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that starts the tests in the background ignores Ctrl-C, and so would the server.
+    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeds)
     try:
         address = process.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{address}?text=a+b&beam=1", timeout=60) as answer:
