@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsule_routing.modules import GuidedDynamicRouting, PastFutureAttention, PastFutureClassifier
+from capsule_routing.modules import GuidedDynamicRouting, HolisticContext, PastFutureAttention, PastFutureClassifier
 from tests.references.routing import guided_routing
 
 SOURCE, STATE = 5, 7
@@ -152,3 +152,17 @@ def test_half_precision_is_routed_in_float32(kind):
 def test_numbers_below_one_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, not 0"):
         make("gdr", **wrong)
+
+
+@pytest.mark.parametrize("kind, count", [("gdr", 2), ("clf", 1), ("attn", 1)])
+def test_past_is_the_first_capsules_and_future_the_next(kind, count):
+    """In the order of the coupling, which `assignment` adds up."""
+    source, state, mask = inputs()
+    routing = make(kind)
+    context = HolisticContext(routing, capsules_per_content=count, content_dim=6, state_dim=STATE, ffn_dim=4).double()
+    routed = routing(source, state, mask)
+    _, output = context.context(state, routing.prepare(source, mask), mask)
+    torch.testing.assert_close(output.past, routed.capsules[:, :, :count].flatten(2))
+    torch.testing.assert_close(output.future, routed.capsules[:, :, count : 2 * count].flatten(2))
+    torch.testing.assert_close(output.assignment[..., 0], routed.coupling[..., :count].sum(-1))
+    torch.testing.assert_close(output.assignment[..., 1], routed.coupling[..., count : 2 * count].sum(-1))
