@@ -110,7 +110,7 @@ report_failure() {
 }
 trap report_failure EXIT
 
-on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`, each in one share for each core
+on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`, each cut into as many shares as there are cores
     local text
     export -f "${1?}" of_side
     mkdir "$part" "$part.shares"
