@@ -67,8 +67,8 @@ class SplitAttention(MultiheadAttention):
             The output `[L, B, C]`, and the attention `[B, L, K]` (`[H, B, L, K]` with `need_head_weights`) or None.
         """
         weights = None
-        asked = need_weights or need_head_weights
-        if incremental_state is None and not (self.changes_logits or asked):
+        returns_weights = need_weights or need_head_weights
+        if incremental_state is None and not (self.changes_logits or returns_weights):
             q, k, v = self.factors(query, key_padding_mask, key)
             dropout = self.dropout_module
             p = dropout.p if dropout.training or dropout.apply_during_inference else 0.0
@@ -87,7 +87,7 @@ class SplitAttention(MultiheadAttention):
             output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
         else:
             output = getattr(self, self.combines_heads)(output.transpose(1, 2)).transpose(0, 1)
-        if weights is None or not asked:
+        if weights is None or not returns_weights:
             return output, None
         return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
 
