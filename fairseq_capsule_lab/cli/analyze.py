@@ -96,8 +96,6 @@ def _bleu(outputs: list["Translations"], args: Namespace) -> "Measure":
             )
         if not args.other_reference:
             require_own_reference(outputs, [(args.reference, reference)])
-    elif args.other_reference:
-        raise LabError("--other-reference: there is no --reference; give one, or omit the option")
     elif not args.lang:
         for output in (output for output in outputs if not output.tokenised):
             raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang, or --reference")
@@ -154,7 +152,7 @@ def assignment(args: Namespace) -> None:
 @CHECKPOINTS
 @split_option("test")
 @option("--show", given, "VIEW", SHOW)
-@option("--id", click.IntRange(0, MOST), "N", "The number of that sentence, as in fairseq-generate.", default=0)
+@option("--id", click.IntRange(0), "N", "The number of that sentence, as in fairseq-generate.", default=0)
 @REPORT
 def routing(args: Namespace) -> None:
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
@@ -177,7 +175,7 @@ def routing(args: Namespace) -> None:
 @option("--iterations", whole_numbers(1, 100), "SET", "Numbers of iterations, such as 1-5 or 1,3.", default="1-5")
 @option("--option", given, "NAME", "The option that sets them, for a model with several routings.")
 @arguments.BEAM
-@option("--lenpen", arguments.Number(-100, 100), "X", "Length penalty.", default=1)
+@option("--lenpen", float, "X", "Length penalty.", default=1)
 @LOWERCASE
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @REPORT

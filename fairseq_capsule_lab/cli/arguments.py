@@ -7,9 +7,8 @@ called.
 
 import os
 import re
-import traceback
 from argparse import Namespace
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import click
 
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
-from capsule_routing.text.number_sets import number_ranges
+from capsule_routing.text.number_sets import number_set
 from fairseq_capsule_lab.cli.commands import Decorator, Several, argument, flag, note, option, together
 from fairseq_capsule_lab.errors import LabError
 
@@ -30,35 +29,22 @@ MOST_SEED = 2**32 - 1  # the largest seed of numpy
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
-
-class Number(click.FloatRange):
-    """A number in a range. NaN, which is in every range of click, is refused."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
-        if number != number:
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return number
+positive_int = click.IntRange(1)
+percentage = click.FloatRange(0, 100)
 
 
-def whole_numbers(least: int, most: int, most_numbers: int = 10_000) -> Callable[[str], list[int]]:
+def whole_numbers(least: int, most: int) -> Callable[[str], list[int]]:
     """A type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted."""
 
     def parse(text: str) -> list[int]:
-        ranges = number_ranges(text, least, most)  # not expanded before their length is checked
-        if ranges is None:
+        numbers = number_set(text, least, most)
+        if numbers is None:
             kind = f"a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
             raise click.BadParameter(f"{text[:40]!r} is not {kind}.")
-        if sum(map(len, ranges)) > most_numbers:
-            raise click.BadParameter(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set.")
-        return sorted(set().union(*ranges))
+        return numbers
 
     return parse
 
-
-positive_int = click.IntRange(1, MOST)
-beam_size = click.IntRange(1, 1000)
-percentage = Number(0, 100)
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 
@@ -138,26 +124,29 @@ def input_path(text: str) -> Path:
 
 
 def output_folder(text: str) -> Path:
-    """A type: a writable folder that exists or can be created."""
+    """A type: a folder that exists or can be created."""
     path = _path(text)
-    above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
-    if not above.is_dir():
-        raise LabError(f"{above}: not a folder; name a folder, or a new name")
-    return _writable(path, above)
+    if path.is_file():
+        raise LabError(f"{path}: not a folder; name a folder, or a new name")
+    return path
+
+
+def new_folder(text: str) -> Path:
+    """A type: a folder that does not exist."""
+    path = _path(text)
+    if os.path.lexists(path):
+        raise LabError(f"{path}: exists already; name a new folder")
+    return path
 
 
 def output_file(text: str) -> Path:
-    """A type: a file in an existing writable folder, or a writable device.
-
-    A file is written under a temporary name in its folder, also if it exists.
-    """
+    """A type: a file in an existing folder, or a device."""
     path = _path(text)
-    folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise LabError(f"{path}: a folder; name a file")
-    if not folder.is_dir():
+    if not Path(os.path.realpath(path)).parent.is_dir():
         raise LabError(f"{path}: no such folder to write it in; create it or choose another")
-    return _writable(path, path if path.exists() and not path.is_file() else folder)
+    return path
 
 
 def _path(text: str) -> Path:
@@ -172,29 +161,17 @@ def _existing(text: str) -> Path:
     return path
 
 
-def _writable(path: Path, place: Path) -> Path:
-    if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
-        raise LabError(f"{place}: cannot be written; change its permissions, or name another")
-    return path
-
-
 # --- options that commands share -------------------------------------------------------------------------------------
 
 
 def _import_plugin(ctx: click.Context, param: click.Parameter, folder: str | None) -> None:
     if folder is None:
         return
-    from fairseq import utils
-
     if not (input_folder(folder) / "__init__.py").is_file():
         raise LabError(f"--user-dir {folder}: no package there; name the folder that contains __init__.py")
-    try:
-        utils.import_user_module(Namespace(user_dir=folder))
-    except (Exception, SystemExit) as error:  # a plugin may raise anything
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        problem = f"it cannot be imported ({reason}, in {place.filename}, line {place.lineno})"
-        raise LabError(f"--user-dir {folder}: {problem}; correct the plugin") from error
+    from fairseq import utils
+
+    utils.import_user_module(Namespace(user_dir=folder))
     ctx.meta["user_dir"] = folder
 
 
@@ -211,7 +188,7 @@ DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = flag("--json", "Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
-BEAM = option("--beam", beam_size, "N", "Beam size.", default=5)
+BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
 LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
 INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
@@ -283,11 +260,3 @@ def note_unknown_words(args: Namespace, hub: "CapsuleHub", sources: Sequence[Any
     advice = "" if prepared_folder(args.data) or args.codes else "; was the data prepared with --codes and --tokenizer?"
     if unknown:
         note(f"{unknown} of {words} words are unknown{advice}")
-
-
-def note_missing_characters(missing: Collection[str]) -> None:
-    """Print a note if the pictures have characters that no font has."""
-    if missing:
-        more = ", ..." if len(missing) > 10 else ""
-        listed = ", ".join(list(missing)[:10])
-        note(f"no font for {listed}{more}: install one (for Chinese in Debian: apt install fonts-noto-cjk)")

@@ -8,7 +8,8 @@ import click
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, output_folder, prepared_data
+from fairseq_capsule_lab.cli import arguments
+from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
@@ -26,7 +27,7 @@ def licence(text: str) -> str:
 @command("export", "runs/student/checkpoint_best.pt data/multi30k student --to transformers")
 @argument("checkpoint", input_file, "A trained Transformer.")
 @argument("data", prepared_data, "OUT of the prepare script, or its bin: dictionaries, codes, settings.")
-@argument("out", output_folder, "A new folder.")
+@argument("out", arguments.new_folder, "A new folder.")
 @option("--to", click.Choice(list(LIBRARIES)), "", "The library that reads OUT.", required=True)
 @option("--license", licence, "NAME", "transformers: the licence that the model card states.  [default: unknown]")
 @option("--scores", input_file, "FILE", "transformers: a scores.json of scripts/evaluate.sh for the model card.")
@@ -34,8 +35,6 @@ def licence(text: str) -> str:
 @USER_DIR
 def export(args: Namespace) -> None:
     """Write a trained Transformer for another library, with all that raw text needs."""
-    if args.out.is_symlink() or args.out.exists():
-        raise LabError(f"{args.out}: exists already; name a new folder")
     for other in LIBRARIES.keys() - {args.to}:
         for foreign in (name for name in LIBRARIES[other] if getattr(args, name) is not None):
             raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
@@ -66,14 +65,12 @@ def export(args: Namespace) -> None:
 
 @command("import-model", "models/ja-en imported")
 @argument("source", input_folder, "A model that transformers saved, with its tokenizer.")
-@argument("out", output_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
+@argument("out", arguments.new_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
 def import_model(args: Namespace) -> None:
     """Write a model of Hugging Face transformers as a checkpoint and a prepared folder of fairseq.
 
     OUT is both: inspect OUT/model.pt OUT --text "…"
     """
-    if args.out.is_symlink() or args.out.exists():
-        raise LabError(f"{args.out}: exists already; name a new folder")
     from fairseq_capsule_lab.export import from_transformers
 
     with new_folder(args.out) as folder:

@@ -42,7 +42,6 @@ def inspect(args: Namespace) -> None:
     one_of(args, "ids", "text", "file", required=True)
     from tqdm import tqdm
 
-    from fairseq_capsule_lab.pages.figures import missing_characters
     from fairseq_capsule_lab.pages.folder import write_inspection, write_lists
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.page import INDEX
@@ -58,19 +57,14 @@ def inspect(args: Namespace) -> None:
         arguments.note_unknown_words(args, hub, sentences)
     inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
-    written, without_font = 0, dict[str, None]()
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             if not inspection.views:
                 raise LabError(f"{args.checkpoint}: a {kind} has no attention or capsules to show; give another model")
-            with missing_characters() as missing:
-                write_inspection(args.out, inspection)
-            without_font |= missing
-            written += 1
+            write_inspection(args.out, inspection)
     finally:
-        if written:  # list the pages that were written before an error too
+        if args.out.is_dir():  # list the pages that were written before an error too
             write_lists(args.out)
-    arguments.note_missing_characters(without_font)
     titles = ", ".join(view.title for view in inspection.views)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"
     print(f"{args.out / INDEX}: sentences: {len(sentences)}; {titles}{plain}")
@@ -79,7 +73,7 @@ def inspect(args: Namespace) -> None:
 @command("picture", 'runs/capsule/checkpoint_best.pt data/multi30k --text "A dog runs." --out attention.png')
 @MODEL
 @option("--text", str, "TEXT", "The source sentence, raw.")
-@option("--id", click.IntRange(0, MOST), "N", "A sentence of the data by the number of fairseq-generate.")
+@option("--id", click.IntRange(0), "N", "A sentence of the data by the number of fairseq-generate.")
 @option("--split", given, "NAME", "The split that --id refers to.", default="test")
 @option("--show", given, "VIEW", SHOW, default="attention")
 @option("--layer", given, "N", "A layer, from 1.  [default: the top layer, as in the paper]")
@@ -90,7 +84,6 @@ def picture(args: Namespace) -> None:
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     from fairseq_capsule.inspection import all_views
-    from fairseq_capsule_lab.pages.figures import missing_characters
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
@@ -109,9 +102,7 @@ def picture(args: Namespace) -> None:
     places = {} if args.layer is None else {"layer": args.layer}
     figure = inspection.plot(next((name for name in names if name in own), names[0]), **places)
     drawn = io.BytesIO()
-    with missing_characters() as missing:
-        figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
-    arguments.note_missing_characters(missing)
+    figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, drawn.getvalue())
     words = f"{len(inspection.source)} subwords of the source, {len(inspection.target)} of the translation"
     print(f"{args.out}: {words}: {inspection.translation}")

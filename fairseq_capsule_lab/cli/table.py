@@ -23,7 +23,7 @@ from fairseq_capsule_lab.tables import definitions
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 
 CORES = 8  # of a training on a cluster, unless its profile says otherwise
-SEEDS = whole_numbers(1, MOST_SEED, most_numbers=1000)
+SEEDS = whole_numbers(1, MOST_SEED)
 BASELINE = (
     "Use it in place of the Transformer that rows start from or learn from. Prepare the data with its codes and "
     "dictionary."
@@ -43,18 +43,11 @@ PLACES = together(
 @option("--out", output_folder, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
 def table(args: Namespace) -> None:
     """Print a paper's table with our figures beside the paper's. Without a name, list the tables."""
-    writing = [f"--{name}" for name in ("figure", "curves", "out") if getattr(args, name)]
-    if writing and not args.table:
-        raise LabError(f"{' '.join(writing)}: no table to write; name a TABLE")
-    written = args.runs / args.scale / "tables" / f"{args.table}.md"
-    can_print = not definitions.CONFIGS.is_dir() and args.scale in SCALES and written.is_file()
-    if args.table and can_print and not writing:
-        print(written.read_text(encoding="utf-8"))  # an installation without the definitions
-    elif args.table:
+    if args.table:
         _show(args, _table(args))
-    else:
-        for name in definitions.table_names():
-            print(f"{name:16} {definitions.load_table(name).title}")
+        return
+    for name in definitions.table_names():
+        print(f"{name:16} {definitions.load_table(name).title}")
 
 
 @command("reproduce", "duan-table2 --scale small --seeds 1-3")

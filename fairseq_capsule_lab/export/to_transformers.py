@@ -15,7 +15,6 @@ from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGene
 from capsule_routing.huggingface.tokenization import FILES
 from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export import transformer
 from fairseq_capsule_lab.export.model_card import model_card
 
@@ -50,7 +49,7 @@ def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, option
         options: those of the command, for the model card.
 
     Raises:
-        LabError: see `exported` and `model_card`.
+        LabError: see `model_card`.
     """
     card = model_card(model, sides, options)
     logging.disable_progress_bar()
@@ -87,17 +86,9 @@ def tokenizer(task: Any, sides: Sides, folder: Path) -> CapsuleTokenizer:
 
 
 def exported(model: BaseFairseqModel) -> CapsuleForConditionalGeneration:
-    """Return a copy of a model that `refusal` accepts, in eval mode and in the precision of the model.
-
-    Raises:
-        LabError: the model has a parameter that the copy does not have.
-    """
+    """Return a copy of a model that `refusal` accepts, in eval mode and in the precision of the model."""
     copy = CapsuleForConditionalGeneration(configuration(model))
     state = {name: value for name, value in model.state_dict().items() if not name.startswith(IGNORED)}
-    known = copy.state_dict()
-    unknown = sorted(name for name in state if name not in known)
-    if unknown:
-        raise LabError(f"its parameter {unknown[0]} is unknown to the exported model; train a model without it")
     copy.load_state_dict(state)
     return copy.to(next(model.parameters()).dtype).eval()
 

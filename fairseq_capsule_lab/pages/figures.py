@@ -2,11 +2,8 @@
 
 import base64
 import io
-import re
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import matplotlib
 import numpy as np
@@ -160,25 +157,6 @@ def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
     shown = labels if size >= SMALLEST_FONT else ()
     turned = {"rotation": 90} if side == "x" else {}
     getattr(axis, f"set_{side}ticks")(range(len(shown)), shown, fontsize=size, parse_math=False, **turned)
-
-
-@contextmanager
-def missing_characters() -> Iterator[Dict[str, None]]:
-    """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each."""
-    missing: Dict[str, None] = {}
-
-    def show(message: Any, *others: Any, **options: Any) -> None:
-        glyph = re.match(r"Glyph (\d+) .*missing from", str(message))
-        if glyph:
-            missing[chr(int(glyph[1]))] = None
-        else:
-            usual(message, *others, **options)
-
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-        warnings.filterwarnings("always", "Glyph ")
-        warnings.showwarning = show
-        yield missing
 
 
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:

@@ -30,15 +30,6 @@ function filter(words) {
   element("count").textContent = `${left} of ${rows.length}`;
 }
 
-function keep(changes) {
-  const address = new URLSearchParams(location.hash.slice(1));
-  for (const [name, value] of Object.entries(changes)) {
-    if (value) address.set(name, value);
-    else address.delete(name);
-  }
-  history.replaceState(null, "", "#" + address);
-}
-
 headings.forEach((heading, column) => {
   heading.querySelector("button")?.addEventListener("click", () => {
     const descending = heading.getAttribute("aria-sort") === "ascending";
@@ -53,7 +44,6 @@ field.addEventListener("input", () => {
   keep({ filter: field.value });
 });
 
-const kept = new URLSearchParams(location.hash.slice(1));
-const column = Number(kept.get("sort") ?? NaN);
-if (headings[column]?.querySelector("button")) sort(column, kept.has("descending"));
-if (kept.get("filter")) filter((field.value = kept.get("filter")));
+const column = Number(address.get("sort") ?? NaN);
+if (headings[column]?.querySelector("button")) sort(column, address.has("descending"));
+if (address.get("filter")) filter((field.value = address.get("filter")));

@@ -1,7 +1,6 @@
 """Inspections of sentences, as objects that a notebook can plot and save."""
 
 import io
-import math
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,8 +65,7 @@ def inspect_sources(
     """Translate sentences one by one, and yield what was routed; `against` as in `pages.inspect`.
 
     Raises:
-        LabError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the
-            dictionaries differ.
+        LabError: a sentence is empty or too long for a model, a hub is an ensemble, or the dictionaries differ.
     """
     require_readable([hub] if against is None else [hub, against], sources)
     origin = Origin(
@@ -78,15 +76,9 @@ def inspect_sources(
         beam=beam,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-    longest = math.inf if against is None else against.models[0].max_positions()[1]
     for source in sources:
         tokens = source.tokens.to(hub.device)
         target = generate(hub, tokens, beam)[0]["tokens"]
-        if len(target) > longest:
-            raise LabError(
-                f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
-                f"{longest} of the model in --against; leave the sentence out"
-            )
         words = tuple(hub.tgt_dict[token] for token in target.tolist())
         sentence = Sentence(tokens.unsqueeze(0), target.unsqueeze(0), source.words, words)
         arrays = gather_arrays(hub.models[0], sentence)

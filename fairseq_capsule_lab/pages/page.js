@@ -2,8 +2,6 @@
 
 // ---- choices
 
-let address = new URLSearchParams(location.hash.slice(1));
-
 function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
@@ -17,15 +15,7 @@ function chosen() {
 }
 
 function choose(changes) {
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null) address.delete(name);
-    else address.set(name, value);
-  }
-  try {
-    history.replaceState(null, "", "#" + address);
-  } catch {
-    // A page inside another page, such as a notebook, does not have its own address.
-  }
+  keep(changes);
   render();
 }
 

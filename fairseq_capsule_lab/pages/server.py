@@ -15,7 +15,6 @@ from fairseq_capsule_lab.pages.sentences import SourceSentence, describe_model, 
 from fairseq_capsule_lab.pages.template import render
 
 ADDRESS = "127.0.0.1"  # only this machine
-MOST_BEAM = 1000  # as of the other commands
 
 
 class Translator:
@@ -40,7 +39,7 @@ class Translator:
 
     def home(self, fields: Mapping[str, str]) -> str:
         """The page with the text and its translations; each line of the text is a sentence."""
-        text, beam, other = fields.get("text", ""), self._beam(fields), self._other(fields)
+        text, (beam, other) = fields.get("text", ""), self._choices(fields)
         lines = [line for line in map(str.strip, text.split("\n")) if line]
         error, translations = "", []
         try:
@@ -59,7 +58,7 @@ class Translator:
             other=other,
             error=error,
             sentences=list(zip(lines, translations)),
-            sentence=_number(fields, "sentence", 1, 1, len(translations)),
+            sentence=int(fields.get("sentence", 1)),
             has_views=self.has_views,
         )
 
@@ -67,7 +66,7 @@ class Translator:
         """The page of the inspector for one sentence."""
         with self.lock:
             try:
-                return page_html(self._inspect(fields.get("text", ""), self._beam(fields), self._other(fields)))
+                return page_html(self._inspect(fields.get("text", ""), *self._choices(fields)))
             except UserError as refused:
                 return render("refused.html", error=refused)
 
@@ -78,24 +77,15 @@ class Translator:
         (inspection,) = inspect_sources(self.hubs[0], sources, beam=beam, against=against)
         return inspection
 
-    def _beam(self, fields: Mapping[str, str]) -> int:
-        return _number(fields, "beam", self.beam, 1, MOST_BEAM)
-
-    def _other(self, fields: Mapping[str, str]) -> int:
-        """The place of the model beside the first; 0 if there is none."""
-        return _number(fields, "other", min(1, len(self.hubs) - 1), 1, len(self.hubs) - 1)
+    def _choices(self, fields: Mapping[str, str]) -> tuple[int, int]:
+        """The beam size, and the place of the model beside the first, 0 if there is none."""
+        return int(fields.get("beam", self.beam)), int(fields.get("other", min(1, len(self.hubs) - 1)))
 
 
 def _hypotheses(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> list[tuple[str, float]]:
     """The n-best list: translations and fairseq's scores, which are normalised by length."""
     found = generate(hub, source.tokens.to(hub.device), beam)
     return [(text_of(hub, hypothesis["tokens"]), float(hypothesis["score"])) for hypothesis in found]
-
-
-def _number(fields: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """A field of an address; the default for what the form cannot have sent."""
-    text = fields.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 9 and least <= int(text) <= most else default
 
 
 class Server(ThreadingHTTPServer):

@@ -1,13 +1,11 @@
 """Definitions of tables and figures, read from configs/tables/*.yaml or a file of the user, and checked."""
 
 import itertools
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import yaml
 
@@ -17,9 +15,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
 TEXT_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
 PAPERS = CONFIGS / "papers.yaml"
-MOST_LEVELS = 20  # of nested lists and keys
-MOST_ROWS = 1000  # of a table; each is a training for every seed
-MOST_CHAINED = 20  # rows that need one another; the name of a run's folder has the names of all that it starts from
 
 Words = Tuple[str, ...]
 
@@ -95,23 +90,16 @@ class Table:
         return self.source.stem
 
     def row(self, label: str) -> Row:
-        """The row with this label; raises a LabError if there is none."""
-        rows = {row.label: row for row in self.rows}
+        """The row with this label; raises a LabError if there is none that can be run."""
+        rows = {row.label: row for row in self.rows if row.run}
         if label not in rows:
-            known = "; ".join(row.label for row in self.rows if row.run)
-            raise LabError(f"{self.name} has no row {label!r}; its rows are: {known}")
+            raise LabError(f"{self.name} has no row {label!r} with a 'run'; those are: {'; '.join(rows)}")
         return rows[label]
 
     def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
-        """The rows that can be run, or of these the ones in `labels`.
-
-        Raises:
-            LabError: an unknown row, or one that the paper quotes from other work.
-        """
-        for row in map(self.row, labels or ()):
-            if row.run is None:
-                raise LabError(f"{self.name}: {row.label!r} is quoted from another paper and cannot be run")
-        return [row for row in self.rows if row.run and (not labels or row.label in labels)]
+        """The rows that can be run, or of these the ones in `labels`; raises a LabError for another label."""
+        chosen = [self.row(label) for label in labels or ()]
+        return [row for row in self.rows if row.run and (not labels or row in chosen)]
 
 
 def table_names() -> List[str]:
@@ -129,7 +117,10 @@ def load_table(name: str) -> Table:
     Raises:
         LabError: there is no such table, or its file is not a valid definition.
     """
-    path = _definition(name)
+    names = table_names()  # raises an error where there are no configurations either
+    path = Path(name).absolute() if name.endswith(".yaml") else CONFIGS / "tables" / f"{name}.yaml"
+    if name not in names and not name.endswith(".yaml"):
+        raise LabError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
     content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
     paper = content.get("paper") or ""
     papers = read_yaml(PAPERS)
@@ -148,34 +139,14 @@ def load_table(name: str) -> Table:
         for label, spec in specs.items()
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
-    if len(rows) > MOST_ROWS:
-        raise LabError(f"{path}: {len(rows)} rows, more than {MOST_ROWS}; split the table")
     for label, number in Counter(row.label for row in rows).items():
         if number > 1:
             raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
-    figure = _figure(path, content.get("figure"), columns, rows)
+    figure = content.get("figure") or {}
+    if figure:
+        _checked(path, "figure", figure, FIGURE, required=("x",))
     notes = tuple(content.get("notes") or ())
-    table = Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
-    _require_short_chains(table)
-    for key, parts in (("columns", columns), ("rows", rows)):
-        if not parts:
-            raise LabError(f"{path}: the table has no {key}; add one")
-    return table
-
-
-def _definition(name: str) -> Path:
-    """The file of a definition."""
-    names = table_names()  # raises an error where there are no configurations either
-    if not name.endswith(".yaml"):
-        if name not in names:
-            raise LabError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
-        return CONFIGS / "tables" / f"{name}.yaml"
-    path = Path(name).absolute()
-    if not path.is_file():
-        raise LabError(f"{name}: no such file; name a table's YAML file, or one of: {', '.join(names)}")
-    if not re.fullmatch(r"[\w.+-]+", path.stem):
-        raise LabError(f"{name}: the table's files are named after it; rename it with letters, digits and _-.+")
-    return path
+    return Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
@@ -184,10 +155,10 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     Raises:
         LabError: a name has no value.
     """
-    missing = set(re.findall(r"\{(\w+)\}", template)) - set(values)
-    if missing:
-        raise LabError(f"{template!r}: no value for {', '.join(sorted(missing))}; there are: {', '.join(values)}")
-    return re.sub(r"\{(\w+)\}", lambda name: values[name[1]], template)
+    try:
+        return re.sub(r"\{(\w+)\}", lambda name: values[name[1]], template)
+    except KeyError as error:
+        raise LabError(f"{template!r}: no value for {error}; there are: {', '.join(values)}") from error
 
 
 class _Loader(TEXT_LOADER):
@@ -197,25 +168,18 @@ class _Loader(TEXT_LOADER):
         return None if node.value == "null" else super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
-        keys: Set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in keys:
-                line = key.start_mark.line + 1
-                raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
-            keys.add(key.value)
-        return {"null" if key is None else key: value for key, value in super().construct_mapping(node, deep).items()}
+        for key, number in Counter(key.value for key, _ in node.value).items():
+            if number > 1:
+                line = node.start_mark.line + 1
+                raise yaml.YAMLError(f"the keys from line {line} on: {key!r} is repeated; rename or delete one")
+        return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> Dict[str, Any]:
     """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
-        text, depth = path.read_text(encoding="utf-8"), 0
-        for event in yaml.parse(text, _Loader):  # libyaml's loader crashes on deep nesting
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_LEVELS:
-                raise LabError(f"{path}: nested more than {MOST_LEVELS} levels deep; a table needs four")
-        return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except (yaml.YAMLError, ValueError) as error:
         raise LabError(f"{path}: {' '.join(str(error).split())}") from error
 
 
@@ -223,61 +187,21 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     """The row, or one row for each point of its grid."""
     grid = spec.get("grid") or {}
     for key, values in grid.items():
-        if not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
+        if not isinstance(values, list):
             raise LabError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
-    number = math.prod(map(len, grid.values()))
-    if number > MOST_ROWS:
-        raise LabError(f"{path}: row {label!r}: its grid has {number} points, more than {MOST_ROWS}; leave values out")
     words = tuple(spec["run"].split()) if spec.get("run") else None
     others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
     points = list(itertools.product(*grid.values()))
     printed = spec.get("paper") or []
     of_points = printed if grid and printed else [printed] * len(points)
-    if len(of_points) != len(points) or not all(isinstance(figures, list) for figures in of_points):
-        raise LabError(f"{path}: row {label!r}: paper must have a list of figures for each of its {len(points)} points")
+    fit = all(isinstance(figures, list) and len(figures) <= columns for figures in of_points)
+    if len(of_points) != len(points) or not fit:
+        each = f" for each of its {len(points)} points" if grid else ""
+        raise LabError(f"{path}: row {label!r}: paper must be a list of at most {columns} figures{each}")
     for values, figures in zip(points, of_points):
         at = dict(zip(grid, values))
         name = filled(label, at) if grid else label
-        if not all(isinstance(figure, (str, type(None))) for figure in figures):
-            raise LabError(f"{path}: {name}: a figure of the paper must be a number or null, not {figures!r:.80}")
-        if len(figures) > columns:
-            raise LabError(f"{path}: {name}: {len(figures)} figures of the paper for {columns} columns")
         yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at, label)
-
-
-def _figure(path: Path, spec: Any, columns: Sequence[Column], rows: Sequence[Row]) -> Mapping[str, str]:
-    if not spec:
-        return {}
-    figure = _checked(path, "figure", spec, FIGURE, required=("x",))
-    known = {column.label for column in columns} if "y" in figure else {key for row in rows for key in row.at}
-    for axis in (figure[name] for name in figure if {"y", "series"} & set(figure)):
-        if axis not in known:
-            what = "column" if "y" in figure else "grid"
-            raise LabError(f"{path}: figure: no {what} {axis!r}; there are: {', '.join(sorted(known))}")
-    if "series" in figure and not any({figure["x"], figure["series"]} <= row.at.keys() for row in rows if row.run):
-        raise LabError(f"{path}: figure: no row with a 'run' has both {figure['x']} and {figure['series']}; add one")
-    return figure
-
-
-def _require_short_chains(table: Table) -> None:
-    """Raise a LabError if rows need each other in a circle or a long chain, or a row that does not exist."""
-    needs = {row.label: [label for label in (row.on, row.teacher, row.against) if label] for row in table.rows}
-    for row, label in ((row, label) for row, labels in needs.items() for label in labels):
-        if table.row(label).run is None:
-            raise LabError(f"{table.name}: {row} needs {label}, which has no 'run'; add it")
-    lengths: Dict[str, int] = {}  # of the longest chain from a row on
-    try:
-        for row in TopologicalSorter(needs).static_order():
-            lengths[row] = 1 + max((lengths[label] for label in needs[row]), default=0)
-    except CycleError as error:
-        circle = " needs ".join(reversed(error.args[1]))
-        raise LabError(f"{table.name}: {circle}: the rows need each other in a circle") from error
-    for row, length in lengths.items():
-        if length > MOST_CHAINED:
-            raise LabError(
-                f"{table.name}: {row} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
-                "or be compared with an earlier one"
-            )
 
 
 def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:
@@ -290,6 +214,6 @@ def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], requir
         if value is not None and not isinstance(value, kinds[key]):
             raise LabError(f"{path}: {what}: {key} must be {_KINDS[kinds[key]]}, not {str(value)[:80]!r}")
     for key in required:
-        if spec.get(key) in (None, ""):
+        if not spec.get(key):
             raise LabError(f"{path}: {what} has no {key!r}; add it")
     return spec

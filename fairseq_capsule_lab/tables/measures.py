@@ -193,20 +193,19 @@ FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models th
 
 
 def require_measures(table: Table) -> None:
-    """Raise a LabError if a column has an unknown measure, or if the figure needs a column that is missing."""
+    """Raise a LabError if a column has an unknown measure, or if the figure names what the table does not have."""
     for column in table.columns:
         if column.measure not in MEASURES and not EXTERNAL.fullmatch(column.measure):
             raise LabError(
                 f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of "
                 f"{', '.join([*MEASURES, 'external/NAME'])}"
             )
-    axis = table.figure.get("x", "rows")
-    needs_points = axis != "rows" and not {"y", "series"} & set(table.figure)
-    if needs_points and not any(measure_of(column.measure).by_words for column in table.columns):
-        raise LabError(
-            f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "
-            "or give y or series"
-        )
+    known = {"rows", *(column.label for column in table.columns), *(key for row in table.rows for key in row.at)}
+    if any(measure_of(column.measure).by_words for column in table.columns):
+        known.add(table.figure.get("x", "rows"))  # the name of the axis of their points
+    for name, axis in table.figure.items():
+        if axis not in known:
+            raise LabError(f"{table.source}: figure: {name} is {axis!r}; it must be one of: {', '.join(sorted(known))}")
 
 
 def applies(measure: str, run: Run) -> bool:

@@ -5,7 +5,7 @@ import re
 import statistics
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
 from fairseq_capsule_lab.runs import RunFolder, possible, read_report, read_score_report, reading
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
-from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.measures import SCORED, TIMED, RunMeasure, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
 
@@ -26,7 +26,7 @@ SAMPLES, SEED = 1000, 12345  # of the bootstrap of external scores, as in `fairs
 
 @dataclass(frozen=True)
 class Figures:
-    """Our figures of one row and column.
+    """Our figures of one row and column, of one or several seeds.
 
     Attributes:
         values: one for each seed.
@@ -64,14 +64,6 @@ Points = Dict[str, Figures]
 Pair = Tuple[Run, Optional[Run]]
 
 
-class Sample(NamedTuple):
-    """The figures of one run, by the keys of `Points`; their difference to the other run's figure, and its p."""
-
-    values: Dict[str, float]
-    difference: Optional[float] = None
-    p: Optional[float] = None
-
-
 @dataclass(frozen=True)
 class Results:
     """All figures of a table.
@@ -98,11 +90,9 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        LabError: a run has a link or a pipe, or a report that exists and cannot be read.
-        LabError: the table has an unknown measure or configuration.
+        LabError: the table has an unknown measure or configuration, or a report that exists cannot be read.
     """
     require_measures(table)
-    places.require_plain(scale)
     trained = trained_seeds(scale, places)
     rows = table.to_run()
     columns: List[List[Points]] = []
@@ -131,45 +121,40 @@ def trained_seeds(scale: Scale, places: Places) -> List[int]:
     return sorted(int(name[4:]) for name in names if re.fullmatch(r"seed\d+", name)) or [1]
 
 
-def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], Any]) -> Optional[Dict[str, float]]:
-    """The figures that `read` takes from a report in `RUN/measures`, by name; None without a report.
+def measured(folder: RunFolder, measure: RunMeasure) -> Optional[Dict[str, float]]:
+    """The figures of a measure in its report in `RUN/measures`, by the number of words; None without a report.
 
     Raises:
         LabError: the report is damaged.
     """
-    path = folder.path / "measures" / f"{source}.json"
+    path = folder.path / "measures" / f"{measure.source}.json"
     report = read_report(path)
     if report is None:
         return None
     with reading(path):
-        return {name: possible(figure) for name, figure in read(report).items()}
+        return measure.figures(report)
 
 
 def _points(pairs: List[Pair], column: Column) -> Points:
+    """The figures of a row over the seeds that have them."""
+    if not applies(column.measure, pairs[0][0]):
+        return {"": Figures(missing="")}
     read = _score if measure_of(column.measure).score else _report
-    samples: Dict[Pair, Sample] = {}
-    reasons: List[str] = []
-    for run, other in pairs:
-        if not applies(column.measure, run):
-            return {"": Figures(missing="")}
-        sample = read(run, other, column)
-        if isinstance(sample, str):
-            reasons.append(sample)
-        else:
-            samples[run, other] = sample
-    if not samples:
-        return {"": Figures(missing=reasons[0])}
-    differences = tuple(sample.difference for sample in samples.values() if sample.difference is not None)
-    ps = tuple(sample.p for sample in samples.values() if sample.p is not None)
-    effect = None
-    if len(samples) > 1 and read is _score:
-        effect = _effect(list(samples), column)
-    elif len(differences) == len(samples) > 1:
-        effect = seeds.effect(np.array(differences), error_over_sentences=0)
-    values: Dict[str, List[float]] = {}
-    for point, value in (item for sample in samples.values() for item in sample.values.items()):
-        values.setdefault(point, []).append(value)
-    return {point: Figures(tuple(of_point), differences, ps, effect) for point, of_point in values.items()}
+    of_seeds = [(pair, read(*pair, column)) for pair in pairs]
+    found = {pair: points for pair, points in of_seeds if "" not in points or points[""].missing is None}
+    if not found:
+        return of_seeds[0][1]
+    merged: Points = {}
+    for point, figures in (item for points in found.values() for item in points.items()):
+        before = merged.get(point, Figures())
+        values, differences = before.values + figures.values, before.differences + figures.differences
+        merged[point] = Figures(values, differences, before.ps + figures.ps)
+    if len(found) > 1 and read is _score:
+        merged[""] = replace(merged[""], effect=_effect(list(found), column))
+    elif "" in merged and len(merged[""].differences) == len(found) > 1:
+        effect = seeds.effect(np.array(merged[""].differences), error_over_sentences=0)
+        merged[""] = replace(merged[""], effect=effect)
+    return merged
 
 
 def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
@@ -199,28 +184,24 @@ def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     return seeds.effect(np.mean(differences, axis=0), math.hypot(*errors) / len(errors))
 
 
-def _score(run: Run, other: Optional[Run], column: Column) -> Sample | str:
-    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split.
-
-    A text says why there is no figure.
-    """
+def _score(run: Run, other: Optional[Run], column: Column) -> Points:
+    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
     measure = measure_of(column.measure)
     values, tests = [], []
     splits = [split for split in column.splits if split in run.setting.splits]
     if not splits:
-        return f"{run.setting.data} has no split {', '.join(column.splits)}"
+        return _none(f"{run.setting.data} has no split {', '.join(column.splits)}")
     for split in splits:
         evaluation = run.folder.evaluation(split)
         scores = evaluation.scores()
         if scores is None:
-            return _untrained(run) or _reason(run, f"evaluate-{split}") or f"{split} is not scored"
+            return _none(_untrained(run) or _reason(run, f"evaluate-{split}") or f"{split} is not scored")
         path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
         compared = read_score_report(path) if other else None
         if measure.external:
             external = (_external([run, other], split, column) if other else None) or _external([run], split, column)
             if not external:
-                file = evaluation.external(str(measure.score))
-                return f"{file}: No such file or directory; name the file of the scores"
+                return _none(f"{evaluation.external(str(measure.score))}: missing")
             score = scoring.evaluate(external, SAMPLES, SEED)
             scores = {"scores": {measure.score: asdict(score)}}
             compared = scores if score.against else None
@@ -231,8 +212,9 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Sample | str:
                 test = compared["scores"][measure.score]["against"]
                 tests.append((test["difference"], test["p"]))  # p is None if both scores are equal
     whole = len(tests) == len(values)
-    difference = statistics.mean(difference for difference, _ in tests) if whole else None
-    return Sample({"": statistics.mean(values)}, difference, tests[0][1] if whole and len(tests) == 1 else None)
+    differences = (statistics.mean(difference for difference, _ in tests),) if whole else ()
+    ps = tuple(p for _, p in tests if p is not None) if whole and len(tests) == 1 else ()
+    return {"": Figures((statistics.mean(values),), differences, ps)}
 
 
 def _external(runs: Sequence[Run], split: str, column: Column) -> Optional[scoring.Measure]:
@@ -248,21 +230,23 @@ def _external(runs: Sequence[Run], split: str, column: Column) -> Optional[scori
     return measure_of_scores(name, "scores of another program", [read_scores(name, file) for file in files])
 
 
-def _report(run: Run, other: Optional[Run], column: Column) -> Sample | str:
-    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report.
-
-    A text says why there is no figure.
-    """
+def _report(run: Run, other: Optional[Run], column: Column) -> Points:
+    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
     measure = measure_of(column.measure)
-    source = str(measure.source)
-    values = measured(run.folder, source, measure.figures)
-    if values is not None:
-        theirs = measured(other.folder, source, measure.figures) if other and measure.compared else None
-        return Sample(values, values[""] - theirs[""] if theirs else None)
-    reason = (None if source in TIMED else _untrained(run)) or _reason(run, f"measure-{source}")
-    if not reason and source in SCORED and run.folder.evaluation("test").scores() is None:
-        reason = _reason(run, "evaluate-test")
-    return reason or f"{source} is not measured"
+    values = measured(run.folder, measure)
+    if values is None:
+        source = str(measure.source)
+        reason = (None if source in TIMED else _untrained(run)) or _reason(run, f"measure-{source}")
+        if not reason and source in SCORED and run.folder.evaluation("test").scores() is None:
+            reason = _reason(run, "evaluate-test")
+        return _none(reason or f"{source} is not measured")
+    theirs = measured(other.folder, measure) if other and measure.compared else None
+    differences = (values[""] - theirs[""],) if theirs else ()
+    return {point: Figures((value,), differences) for point, value in values.items()}
+
+
+def _none(reason: str) -> Points:
+    return {"": Figures(missing=reason)}
 
 
 def _untrained(run: Run) -> Optional[str]:

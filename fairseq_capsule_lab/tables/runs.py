@@ -15,7 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from capsule_routing.text.number_sets import as_ranges
-from fairseq_capsule_lab.errors import LabError, shown
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
@@ -23,7 +23,6 @@ from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
 PROBE = "probe"
-LONGEST_NAME = 255  # of a file or folder
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,6 @@ class Places:
     data: Path
     here: Path = Path()
     plugin: Optional[Path] = None
-
-    def require_plain(self, scale: Scale) -> None:
-        """Refuse links and pipes in the runs of a scale by a LabError, before a step reads or writes there."""
-        folder = self.runs / scale.name
-        systems = sorted(folder.glob("*/*"))  # and the files of tables
-        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
-            raise LabError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
-        for system in filter(Path.is_dir, systems):
-            RunFolder(system).require_plain()
 
 
 @dataclass(frozen=True)
@@ -170,11 +160,6 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
             replacement = Run(scale.name, setting, GIVEN, (), 0, places=places)
             if given or replacement.checkpoint.is_symlink():
                 return replacement
-        if len(os.fsencode(run.title)) > LONGEST_NAME:
-            raise LabError(
-                f"{table.name}: {row.label}: the name of its run's folder is longer than {LONGEST_NAME} bytes, because "
-                f"it has all overrides of the rows that it needs; leave some out: {shown(run.title)}"
-            )
         return run
 
     return build(row)

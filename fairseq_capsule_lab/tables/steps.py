@@ -223,9 +223,8 @@ def work_of(
         cores: of one training.
 
     Raises:
-        LabError: an unknown row or measure, a link in the folders, or a baseline that is missing or that no row needs.
+        LabError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
     """
-    places.require_plain(scale)
     measures.require_measures(table)
     work = Work(gpus, cores)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
@@ -257,17 +256,12 @@ def work_of(
                 work.compared.setdefault(compared, {})[run, other] = None
                 work.cells[compared] = None
     given = [run for run in work.runs.values() if run.config == GIVEN]
-    if baseline and not baseline.is_file():
-        raise LabError(f"--baseline {baseline}: no such checkpoint")
     if baseline and not given:
         raise LabError(
             f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
             "learns from it; omit the option"
         )
-    for link in (run.checkpoint for run in given):
-        before = link.resolve()
-        if link.is_symlink() and not before.exists():
-            raise LabError(f"{link.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
-        if baseline and link.exists() and before != baseline.resolve():
-            raise LabError(f"{link.parent}: the baseline of an earlier call is {before}; give another --runs")
+    for link in (run.checkpoint for run in given if baseline and run.checkpoint.is_symlink()):
+        if link.resolve() != baseline.resolve():
+            raise LabError(f"{link.parent}: the baseline of an earlier call is {link.resolve()}; give another --runs")
     return work

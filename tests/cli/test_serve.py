@@ -35,9 +35,3 @@ def test_a_busy_port_is_refused(refused, world):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert refused(*arguments(world, "--port", port)) == f"--port {port}: Address already in use; choose another"
-
-
-def test_a_second_model_that_does_not_load_is_named(refused, world, tmp_path):
-    (tmp_path / "model.pt").write_bytes(b"no checkpoint")
-    line = refused(*arguments(world, "--port", 0, "--against", tmp_path / "model.pt"))
-    assert f"{tmp_path / 'model.pt'}: not loaded" in line

@@ -84,8 +84,3 @@ def test_a_tokenizer_that_no_prepared_folder_can_describe_is_refused(tmp_path):
     folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
     with pytest.raises(LabError, match="another lower for en than for fr"):
         write(folder, tmp_path)
-
-
-def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path):
-    with pytest.raises(LabError, match="name a folder with a model and a tokenizer"):
-        write(tmp_path, tmp_path)

@@ -5,14 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_capsule_lab.errors import LabError
 from tests.huggingface.models import TRANSFORMERS
 from tests.libraries import library
 from tests.zoo import ARCHITECTURES, CASES, OFF, PLAIN, build, case_name, make_task
 
 library("transformers")
 from fairseq_capsule_lab.export.to_transformers import configuration, exported, refusal  # noqa: E402
-from fairseq_capsule_lab.export.transformer import UNSUPPORTED  # noqa: E402
 
 OTHERS = [case for case in CASES if case not in TRANSFORMERS]
 
@@ -46,13 +44,6 @@ def test_a_transformer_of_fairseq_is_exported_too(options):
         assert (exported(model)(tokens, decoder_input_ids=tokens).logits - expected).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize("name", UNSUPPORTED)
-def test_an_option_that_the_exported_model_does_not_have_is_refused(name):
-    model = build(PLAIN, OFF[PLAIN][0])
-    setattr(model.cfg, name, 1)
-    assert refusal(model) == f"it was trained with --{name.replace('_', '-')}"
-
-
 def test_a_mechanism_of_another_package_is_refused_by_name():
     model = build("gdr_transformer_base")
     model.decoder.mechanism_parts["past_future"] = "mine"
@@ -60,13 +51,6 @@ def test_a_mechanism_of_another_package_is_refused_by_name():
         other = SimpleNamespace(name="mine")
         patch.setattr("fairseq_capsule_lab.export.transformer.mechanisms", lambda: (other,))
         assert refusal(model) == "it contains mine, a mechanism of another package"
-
-
-def test_an_unknown_parameter_is_refused():
-    model = build(PLAIN, OFF[PLAIN][0])
-    model.decoder.layers[0].w_resid = torch.nn.Parameter(torch.ones(32))
-    with pytest.raises(LabError, match=r"its parameter decoder\.layers\.0\.w_resid is unknown to the exported model"):
-        exported(model)
 
 
 def test_the_search_is_that_of_fairseq_generate():

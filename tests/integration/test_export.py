@@ -13,11 +13,11 @@ from sacremoses import MosesDetokenizer
 
 from tests.huggingface.program import TRANSLATING
 from tests.integration.commands import REPOSITORY, run, train
-from tests.integration.preparing import Workplace, read
+from tests.integration.preparing import Workplace
 from tests.libraries import library
 from tests.processes import run_forked
 
-ctranslate2 = library("ctranslate2")
+library("ctranslate2")
 library("transformers")
 
 WORDS = "the dog's house “red” isn't U-Bahn café Tom & Jerry 3,000 he said: small. old green".split()
@@ -92,9 +92,9 @@ def hugging_face(request, prepared):
     return folder, hypotheses
 
 
-@pytest.mark.parametrize("padding", ["left", "right"])
-def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(prepared, hugging_face, padding):
+def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(prepared, hugging_face):
     folder, hypotheses = hugging_face
+    padding = "left" if folder.name.endswith("plain") else "right"
     command = [sys.executable, "-c", TRANSLATING, str(folder), padding]
     finished = subprocess.run(command, input=raw_sources(prepared[1]), capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
@@ -108,22 +108,6 @@ def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(pr
             assert text == detokenizer.detokenize((hypothesis + " ").replace("@@ ", "").split())
         assert abs(float(score) - fairseqs) < 1e-4
     assert same >= SENTENCES - 2
-
-
-def test_ctranslate2_translates_as_fairseq_generate(exported):
-    translator = ctranslate2.Translator(str(exported.root / "float32"), intra_threads=1)
-    sources = [line.split() for line in read(exported.data / "bpe/test.en")]
-    results = translator.translate_batch(sources, beam_size=5, max_decoding_length=200, return_scores=True)
-    assert len(results) == len(exported.hypotheses) == SENTENCES
-    same = [" ".join(result.hypotheses[0]) == exported.hypotheses[number][0] for number, result in enumerate(results)]
-    assert sum(same) >= SENTENCES - 2
-    assert len({hypothesis for hypothesis, _ in exported.hypotheses.values()}) > 50
-    scored = translator.score_batch(sources, [result.hypotheses[0] for result in results])
-    for number, (result, score) in enumerate(zip(results, scored)):
-        fairseqs = exported.hypotheses[number][1]
-        assert abs(sum(score.log_probs) / len(score.log_probs) - fairseqs) < 1e-4
-        # The beam search normalises the probabilities of the first step again, because it may not be the last one.
-        assert abs(result.scores[0] - fairseqs) < 0.05
 
 
 def test_fairseq_translates_alike_without_this_package(exported):
@@ -160,4 +144,4 @@ def test_raw_text_is_translated_by_the_program_of_the_page_without_fairseq_and_t
     expected = [
         detokenizer.detokenize(exported.hypotheses[number][0].replace("@@ ", "").split()) for number in range(SENTENCES)
     ]
-    assert sum(map(str.__eq__, translations, expected)) >= SENTENCES - 2
+    assert sum(map(str.__eq__, translations, expected)) >= SENTENCES - 2 and len(set(expected)) > 50

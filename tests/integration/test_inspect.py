@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.pages import inspect as inspect_with
@@ -68,18 +67,6 @@ def test_sentences_of_the_data_are_compared_with_a_plain_model(inspect, data, tm
         assert told in page
 
 
-def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
-    assert inspect("--ids", "1,2") == 0
-    assert inspect("--text", "a b", "--beam", "1") == 0
-    assert inspect("--ids", "2", checkpoint=plain) == 0
-    assert inspect("--ids", "2") == 0
-    pages = [*files_of("test-1"), *files_of("test-2"), *files_of("test-2-2"), *files_of("text-1")]
-    assert names(tmp_path / "out") == sorted([*pages, *LISTS])
-    index = (tmp_path / "out/index.html").read_text(encoding="utf-8")
-    for page in ("test-1", "test-2", "test-2-2", "text-1"):
-        assert f'href="{page}.html"' in index
-
-
 def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
@@ -108,7 +95,6 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
     [
         (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
         (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
-        (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
     ],
 )
 def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
@@ -142,30 +128,14 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
         hub.inspect("a", against=other)
 
 
-def test_an_ensemble_is_refused(data, trained):
-    hub = load(trained / "checkpoint3.pt", data)
-    hub.models.append(hub.models[0])
-    with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
-        hub.inspect("a")
-
-
 def picture(trained, data, out, *arguments, text="a b c d"):
     return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
-
-
-def test_a_layer_is_drawn(data, trained, tmp_path, capsys):
-    assert picture(trained, data, tmp_path / "top.png") == 0
-    assert "5 subwords of the source, " in capsys.readouterr().out
-    assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
-    assert picture(trained, data, tmp_path / "first.svg", "--layer", "1") == 0
-    assert "<svg" in (tmp_path / "first.svg").read_text()
 
 
 @pytest.mark.parametrize(
     "out, arguments, text, message",
     [
         ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
-        ("a.png", [], "a " * 1100, "sentence 1 has 1101 subwords, more than the model's 1024"),
         ("a.gif", [], "a b", "not a picture; choose a name that ends in one of .png, .svg, .pdf"),
     ],
 )
@@ -174,14 +144,3 @@ def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arg
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("fairseq-capsule picture: error: ") and message in error
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_words_without_an_entry_or_a_font_are_noted_once(data, trained, tmp_path, capsys, recwarn, suffix):
-    character = "🚀"  # matplotlib cannot draw with a font of emoji
-    assert picture(trained, data, tmp_path / f"a.{suffix}", text=f"a b {character} {character}") == 0
-    unknown, font = capsys.readouterr().err.splitlines()
-    prefix = "fairseq-capsule picture: note: "
-    assert unknown == f"{prefix}2 of 4 words are unknown; was the data prepared with --codes and --tokenizer?"
-    assert font == f"{prefix}no font for {character}: install one (for Chinese in Debian: apt install fonts-noto-cjk)"
-    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]

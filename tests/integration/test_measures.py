@@ -106,18 +106,11 @@ def test_an_option_is_required_for_several_routings(data, routed, tmp_path, caps
     "kind, of, arguments, message",
     [
         ("overlap", "trained", [], "checkpoint_last.pt: r_OL needs a model that was trained with --guided-heads bow"),
-        ("assignment", "trained", ["--alignments", __file__], "is no link such as 0-1; give a word aligner's output"),
         ("iterations", "routed", [], "its model has --past-future-iterations and --routing-iterations; choose one"),
-        (
-            "iterations",
-            "trained",
-            ["--option", "global-iterations"],
-            "its model has no --global-iterations; choose from --routing-iterations",
-        ),
     ],
 )
 def test_what_cannot_be_analysed_is_named(data, trained, routed, tmp_path, capsys, kind, of, arguments, message):
-    folder = {"trained": trained, "routed": routed[0], "missing": tmp_path}[of]
+    folder = {"trained": trained, "routed": routed[0]}[of]
     paths = [folder / "checkpoint_last.pt", "--data", data, "--out", tmp_path / "out"]
     assert main(["analyze", kind, *map(str, paths), *arguments]) == 1
     line = capsys.readouterr().err.splitlines()[-1]

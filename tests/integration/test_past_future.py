@@ -107,7 +107,6 @@ def test_hydra_trains_it(data, tmp_path, baselines):
     [
         (["--bow-weight", -1], "--bow-weight must be at least 0, not -1.0"),
         (["--guided-heads", "bow"], "--bca-weight 1 needs a model with this loss (--past-future, --g"),
-        ([FROM_BASELINE, "missing.pt"], "missing.pt"),
     ],
 )
 def test_the_last_line_names_a_wrong_value(data, tmp_path, arguments, message):

@@ -1,7 +1,5 @@
 """Inspections of tiny random models, with words of every kind."""
 
-import re
-
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.views import OTHER
 from fairseq_capsule_lab.pages.inspection import InspectedSentence
@@ -38,9 +36,3 @@ def make_inspection(
     return InspectedSentence(
         number, "test", source, target, translation, reference, arrays, origin, None if other is None else "other one"
     )
-
-
-def scripts_of(page):
-    """Return the scripts that a page contains. Blocks of data are not scripts."""
-    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
-    return [text for attributes, text in scripts if "json" not in attributes and "src" not in attributes]

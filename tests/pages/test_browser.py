@@ -176,8 +176,6 @@ def test_every_view_opens_with_a_different_picture(opened, number):
     [
         (1, "encoder_attention", "layer", 12),
         (1, "encoder_attention", "head", 8),
-        (1, "global_representation", "layer", 2),
-        (1, "global_representation", "iteration", 1),
         (2, "capsules", "iteration", 1),
     ],
 )
@@ -218,9 +216,8 @@ def test_numbers_under_the_pointer_are_those_of_the_archive(opened):
     assert is_number(page.hover("global_coupling", 6, 1)[1], coupling[0, -1, 6, 1])
 
 
-@pytest.mark.parametrize("number", VIEWS)
-def test_all_numbers_of_the_page_are_those_of_the_archive(opened, number):
-    page = opened(number)
+def test_all_numbers_of_the_page_are_those_of_the_archive(opened):
+    page = opened(1)
     names = page.browser.execute_script("return Object.keys(page.arrays)")
     assert set(names) == {name for name in page.arrays if f"{name}.axes" in page.arrays}
     for name in names:
@@ -410,7 +407,7 @@ def wide_as(browser):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.parametrize("width", [400, 1200, 2000])
+@pytest.mark.parametrize("width", [400, 2000])
 def test_pages_of_any_width_scroll_in_one_direction_only(opened, wide_as, width):
     wide_as(width)
     for number, view in ((1, "encoder_attention"), (1, "past_future"), (4, "encoder_attention"), (6, None)):

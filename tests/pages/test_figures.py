@@ -1,12 +1,10 @@
 import io
 import warnings
-from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.pages.figures import missing_characters
 from tests.pages.inspections import SOURCE, TARGET, make_inspection
 
 
@@ -38,12 +36,6 @@ def test_attention_of_all_heads_of_a_layer_is_drawn(inspection):
         np.testing.assert_array_equal(shown[8 + head][1], inspection.arrays["encoder_attention"].values[0, head])
         other = inspection.arrays["against.encoder_attention"].values[0, head]
         np.testing.assert_array_equal(shown[12 + head][1], other)
-
-
-def test_one_head_of_the_top_layer_is_drawn(inspection):
-    shown = dict(images(inspection.plot("cross_attention", head=2)))
-    assert list(shown) == ["attention", "attention, other model"]
-    np.testing.assert_array_equal(shown["attention"], inspection.arrays["cross_attention"].values[-1, 1])
 
 
 def test_a_comparison_shows_a_layer_of_both_models():
@@ -94,12 +86,3 @@ def test_every_view_can_be_drawn():
 def test_what_cannot_be_drawn_is_named(inspection, view, choice, message):
     with pytest.raises(UserError, match=message):
         inspection.plot(view, **choice)
-
-
-def test_missing_characters_are_collected_and_other_warnings_are_shown_at_once():
-    with warnings.catch_warnings(record=True) as shown, suppress(OSError), missing_characters() as missing:
-        warnings.warn("Glyph 20320 (\\N{CJK UNIFIED IDEOGRAPH-4F60}) missing from font(s) DejaVu Sans.", stacklevel=1)
-        warnings.warn("another warning", stacklevel=1)
-        raise OSError  # as a figure that cannot be written
-    assert list(missing) == ["你"]
-    assert [str(warning.message) for warning in shown] == ["another warning"]

@@ -64,7 +64,7 @@ def test_the_same_inspection_replaces_its_page_and_others_get_new_pages(tmp_path
     assert (tmp_path / "line-1.html").read_text() == "not a page of ours"
 
 
-@pytest.mark.parametrize("collection", ["../up", ".hidden", "a/b", "дом 1", HOSTILE])
+@pytest.mark.parametrize("collection", ["../up", ".hidden", HOSTILE])
 def test_a_split_of_any_name_stays_in_the_folder(tmp_path, inspection, collection):
     page = write_inspection(tmp_path / "pages", replaced(inspection, collection=collection))
     assert page.parent == tmp_path / "pages" and not page.name.startswith(".")
@@ -90,7 +90,7 @@ def tags(text):
     return parser
 
 
-@pytest.mark.parametrize("text", [HOSTILE, "</script><b>", "<!--", "]]>", "&amp;"])
+@pytest.mark.parametrize("text", [HOSTILE, "</script><!-- ]]>&amp;"])
 def test_text_of_a_file_adds_no_markup(inspection, tmp_path_factory, text):
     """Pages and the index have the same elements and attributes as with plain text."""
     model = InspectedModel(text, 1, (text,), f"{text}/{text}.pt")
@@ -113,12 +113,6 @@ def test_text_of_a_file_adds_no_markup(inspection, tmp_path_factory, text):
         indexes.append(tags(write_lists(folder).read_text(encoding="utf-8")))
     assert found[0] == found[1]
     assert indexes[0].tags == indexes[1].tags and text in indexes[0].text
-
-
-@pytest.mark.parametrize("summary", ["{", "{}", '{"sentence": 1}'])
-def test_a_page_with_another_summary_is_not_listed(tmp_path, summary):
-    (tmp_path / "a.html").write_text(f'<script type="application/json" id="summary">{summary}</script>')
-    assert listed(tmp_path) == []
 
 
 def test_the_index_shows_translation_reference_scores_and_a_picture(tmp_path, inspection):

@@ -2,7 +2,6 @@
 
 import html
 import re
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
@@ -63,16 +62,6 @@ def test_a_sentence_that_is_too_long_is_named(ask, path):
     page = ask(path, text="a b\n" * (not path) + "a " * 2000)
     assert f"sentence {1 if path else 2} has 2001 subwords, more than the model" in html.unescape(page)
     assert "<iframe" not in page
-
-
-def test_fields_that_the_form_does_not_send_are_the_defaults(ask):
-    for wrong in ("", "x", "0", "1001", "-1", "9" * 100, "²"):
-        assert 'name="beam" min="1" value="3"' in ask(text="a", beam=wrong, other=wrong, sentence=wrong)
-
-
-def test_an_unknown_page_is_not_found(ask):
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        ask("pyproject.toml")
 
 
 def test_requests_are_translated_one_at_a_time(ask, monkeypatch):

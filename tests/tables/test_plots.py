@@ -1,13 +1,9 @@
 """Plots of tables, drawn from figures."""
 
-import pytest
-
-from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.printing import plot
-from fairseq_capsule_lab.tables.results import Figures, Results, gather
+from fairseq_capsule_lab.tables.results import Figures, Results
 from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.steps import work_of
 
 TABLE = """
 title: T
@@ -61,11 +57,3 @@ def test_columns_with_one_figure_are_not_drawn_by_length(tmp_path):
     assert [list(line.get_ydata()) for line in axis.get_lines()] == [[40.0, 30.0]]
     cells = {"A": ({"": Figures((35.0,))}, {"": Figures(missing="not trained")})}
     assert plot(Results(load_table(str(path)), load_scale("small"), cells, ("", ""), (None, None))) is None
-
-
-def test_a_figure_by_length_without_such_a_column_is_refused(tmp_path, places):
-    path = tmp_path / "mine.yaml"
-    path.write_text(BY_LENGTH.replace("bleu_by_length", "chrf"))
-    for use in (gather, work_of):
-        with pytest.raises(UserError, match="figure: no column has several points over 'source words'; add one, such"):
-            use(load_table(str(path)), load_scale("smoke"), places)
