@@ -3,14 +3,11 @@
 import hashlib
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 from fairseq.data import Dictionary
 
 from tests.cli.world import save_checkpoint
-from tests.huggingface.program import TRANSLATING
 from tests.libraries import library
 
 transformers = library("transformers")
@@ -76,14 +73,6 @@ def test_a_folder_for_transformers_has_all_that_raw_text_needs(command, world, t
     assert type(model).__module__ == "capsule_routing.huggingface.modeling"
     found = model.generate(**tokenizer(["a b", "c d e"], return_tensors="pt", padding=True), max_new_tokens=6)
     assert len(tokenizer.batch_decode(found, skip_special_tokens=True)) == 2
-
-
-def test_a_routed_model_translates_in_a_process_that_cannot_import_fairseq(command, world, tmp_path):
-    assert command("export", world / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE).status == 0
-    program = [sys.executable, "-c", TRANSLATING, str(tmp_path / "out"), "left"]
-    finished = subprocess.run(program, input="a b\nc d e\n", capture_output=True, text=True, cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
-    assert len(finished.stdout.splitlines()) == 2
 
 
 def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path):

@@ -64,7 +64,7 @@ def test_iterations_are_drawn_side_by_side():
 
 
 def test_every_view_can_be_drawn():
-    words = ["$c$ $", *(f"word{number}" for number in range(20)), "</s>"]
+    words = ["$c$ $", *(f"word{number}" for number in range(5)), "</s>"]
     inspection = make_inspection(source=words, target=words)
     assert len(inspection.views) == 5
     for view in inspection.views:

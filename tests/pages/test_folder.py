@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from matplotlib.figure import Figure
 
 from fairseq_capsule_lab.pages.folder import summary_of, write_inspection, write_lists
 from fairseq_capsule_lab.pages.page import page_html
@@ -12,6 +13,12 @@ from fairseq_capsule_lab.pages.sentences import InspectedModel
 from tests.pages.inspections import HOSTILE, make_inspection
 
 PLAIN = {"arch": "capsnmt", "options": {}, "source": ("a", "b@@", "c", "</s>"), "target": ("d", "</s>")}
+
+
+@pytest.fixture(autouse=True)
+def drawings(monkeypatch):
+    """Draw nothing, which takes most of the time."""
+    monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", lambda *view: Figure())
 
 
 @pytest.fixture(scope="module")
