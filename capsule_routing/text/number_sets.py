@@ -2,15 +2,15 @@
 
 import itertools
 import re
-from typing import Iterable, List, Optional
+from typing import Iterable, List, Optional, Set
 
 
-def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
-    """Parse a text such as `1-3` or `1,4-6` into ranges, which are not expanded because they may be long.
+def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
+    """Parse a text such as `1-3` or `1,4-6`, and return its numbers sorted and without duplicates.
 
     The result is None for another form, or a number outside `lowest` to `highest`.
     """
-    ranges = []
+    found: Set[int] = set()
     for part in text.split(","):
         numbers = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
         if not numbers:
@@ -18,14 +18,8 @@ def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
         if not lowest <= first <= last <= highest:
             return None
-        ranges.append(range(first, last + 1))
-    return ranges
-
-
-def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
-    """Parse a text as `number_ranges` does, and return its numbers sorted and without duplicates, or None."""
-    ranges = number_ranges(text, lowest, highest)
-    return None if ranges is None else sorted(set().union(*ranges))
+        found.update(range(first, last + 1))
+    return sorted(found)
 
 
 def as_ranges(numbers: Iterable[int]) -> str:

@@ -261,7 +261,7 @@ def work_of(
             f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
             "learns from it; omit the option"
         )
-    for link in (run.checkpoint for run in given if baseline and run.checkpoint.is_symlink()):
-        if link.resolve() != baseline.resolve():
+    for link in (run.checkpoint for run in given if run.checkpoint.is_symlink()):
+        if baseline and link.resolve() != baseline.resolve():
             raise LabError(f"{link.parent}: the baseline of an earlier call is {link.resolve()}; give another --runs")
     return work
