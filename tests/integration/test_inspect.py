@@ -73,6 +73,7 @@ def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, 
     assert names(tmp_path / "out") == sorted([*files_of("text-1"), *LISTS])
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")  # a machine may have no font for Chinese
 def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
     lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 15]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
