@@ -26,7 +26,7 @@ def write_page(compared: ComparedSystems) -> bytes:
         differing=[name for name in facts if len({system.facts.get(name) for system in systems}) > 1],
         data=_sentence_data(compared),
     )
-    return page.encode(errors="replace")  # JSON of a run may have half of a surrogate pair
+    return page.encode()
 
 
 def _lengths(compared: ComparedSystems) -> Markup:
