@@ -129,6 +129,13 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
         hub.inspect("a", against=other)
 
 
+def test_an_ensemble_is_refused(data, trained):
+    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
+    hub.models.append(hub.models[0])
+    with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
+        hub.inspect("a")
+
+
 def picture(trained, data, out, *arguments, text="a b c d"):
     return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
 
