@@ -130,8 +130,8 @@ def commands():
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             for line in unrolled(block.replace("\\\n", " ")).splitlines():
                 for words in commands_of_line(line):
-                    # A plugin in examples/ has its own test, which runs the commands of its page.
-                    if words and not re.search(r"…|--user-dir examples/", " ".join(words)):
+                    # A plugin has its own tests, which run what its page shows (tests/integration/test_examples.py).
+                    if words and not re.search(r"…|--user-dir (examples/|mine )", " ".join(words)):
                         yield name, words
 
 

@@ -77,6 +77,7 @@ class View:
 
     Attributes:
         name: the name that commands use.
+        short: a shorter name, if it has one. Views of which a model has only one may share it.
         title, caption: texts for the reader. The caption describes what all panels have in common.
         panels: the panels that a model may have.
         steps: the axis along which the page can play step by step, or None. The panels then show the parts of each
@@ -88,6 +89,7 @@ class View:
     caption: str
     panels: Tuple[Panel, ...]
     steps: Optional[str] = None
+    short: Optional[str] = None
 
     def of(self, arrays: Mapping[str, NamedArray]) -> Tuple[Panel, ...]:
         """Return the panels for which there are arrays, each followed by that of a second model, if any."""
