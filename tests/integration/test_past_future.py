@@ -41,7 +41,7 @@ def hypotheses(checkpoint, data):
 def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path, baselines, kind, arch, model_class):
     start = (FROM_BASELINE, baselines[kind], "--eval-overlap")
     output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
-    assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
+    assert re.search(r"took \d+ of the model's \d+ parameter tensors; new: decoder.past_future", output)
     # Before training it translates like the baseline.
     texts, scores = hypotheses(tmp_path / "untrained/checkpoint_last.pt", data)
     baseline_texts, baseline_scores = hypotheses(baselines[kind], data)

@@ -58,7 +58,7 @@ def test_a_new_model_equals_its_baseline(tmp_path, baseline, arch, past_future, 
         model = start(tmp_path, arch, past_future=past_future)
     torch.testing.assert_close(logits_of(model, BATCH), logits_of(plain, BATCH), rtol=0, atol=0)
     taken = len(list(plain.parameters()))
-    assert f"took {taken} of the model's {len(list(model.parameters()))} parameters; new: decoder.past" in caplog.text
+    assert f"took {taken} of the model's {len(list(model.parameters()))} parameter tensors; new: decoder.past" in caplog.text
 
 
 def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path, caplog):
@@ -73,7 +73,7 @@ def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path
         init_from_baseline(model, "base.pt", state, dictionary, dictionary, added=set(), removed=removed)
     number = len(list(model.parameters()))
     assert [record.message for record in caplog.records] == [
-        f"base.pt: took {number} of the model's {number} parameters; new: none",
+        f"base.pt: took {number} of the model's {number} parameter tensors; new: none",
         f"base.pt: left out, because a mechanism replaces them: {', '.join(removed)}",
     ]
 
