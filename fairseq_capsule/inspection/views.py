@@ -161,7 +161,7 @@ class Inspection:
         return {}
 
     def predicts_bags(self, model: BaseFairseqModel) -> bool:
-        """Return whether `bags` works for a model that contains the mechanism: for `--eval-overlap`."""
+        """Return whether `bags` works for a model that contains the mechanism: for `analyze overlap`."""
         return False
 
     def bags(self, model: BaseFairseqModel, net_input: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
