@@ -137,7 +137,7 @@ def measured(folder: RunFolder, measure: RunMeasure) -> Optional[Dict[str, float
 
 def _points(pairs: List[Pair], column: Column) -> Points:
     """The figures of a row over the seeds that have them."""
-    if not applies(column.measure, pairs[0][0]):
+    if not applies(column, pairs[0][0]):
         return {"": Figures(missing="")}
     read = _score if measure_of(column.measure).score else _report
     of_seeds = [(pair, read(*pair, column)) for pair in pairs]
@@ -281,7 +281,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     measure = measure_of(column.measure)
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
     for run in runs if measure.score and not measure.external else ():
-        for evaluation in map(run.folder.evaluation, column.splits if applies(column.measure, run) else ()):
+        for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
             scores = evaluation.scores()
             if scores is None:
                 continue
