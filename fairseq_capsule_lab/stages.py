@@ -24,12 +24,9 @@ from typing import BinaryIO, NamedTuple
 from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
-from fairseq_capsule_lab.processes import handling, versions
+from fairseq_capsule_lab.processes import FORKS, handling, versions
 
-PACKAGES = (
-    *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
-    *("sacremoses", "subword-nmt", "jieba", "sentencepiece"),
-)
+PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
 FREE = 1 << 20  # bytes; with less, a disk counts as full
 DIGITS = 12  # of a hash in the settings
 NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list

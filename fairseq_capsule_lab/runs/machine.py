@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.processes import PLAIN, cores, versions
+from fairseq_capsule_lab.processes import FORKS, PLAIN, cores, versions
 
 MOST_PROCESSES = 1024  # per node
-PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch", "numpy", "hydra-core")
+PACKAGES = ("fairseq-capsule", *FORKS, "torch", "numpy", "hydra-core")
 # Without these, glibc returns the memory of a large tensor and requests it again each time, in small pages.
 _LARGE = "4000000000"
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": _LARGE, "MALLOC_TRIM_THRESHOLD_": _LARGE, "MALLOC_TOP_PAD_": "100000000"}

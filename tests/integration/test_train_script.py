@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from fairseq import checkpoint_utils
 
-from fairseq_capsule_lab.environment import FORKS
+from fairseq_capsule_lab.processes import FORKS
 from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.conftest import with_plugin
