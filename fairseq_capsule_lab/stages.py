@@ -23,7 +23,6 @@ from typing import BinaryIO, NamedTuple
 
 from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import require_plain
 from fairseq_capsule_lab.processes import FORKS, handling, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
@@ -61,28 +60,13 @@ class Folder:
         self.descriptor = -1  # holds the lock
 
     @contextlib.contextmanager
-    def locked(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """Lock the folder (`lock`), and refuse one with links that could lead what is written to another place.
-
-        It may have links with the names `links`.
-        """
-        with self.lock(), self.made(links):
-            yield self
-
-    @contextlib.contextmanager
-    def made(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """As `locked`, without the lock."""
-        os.close(self._open())
-        require_plain(self.path, self.out, links)
-        yield self
-
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def locked(self) -> Iterator["Folder"]:
         """Make the folder if it is missing, and lock it. A second program waits for the first one.
 
         Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
         """
-        self.descriptor = self._open()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(self.path, os.O_RDONLY)
         try:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,35 +74,20 @@ class Folder:
                 print(f"waiting for another run in {self.out}", flush=True)
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX)
             with handling((signal.SIGHUP, signal.SIGTERM), _end):
-                yield
+                yield self
         finally:
             os.close(self.descriptor)
-
-    def _open(self) -> int:
-        """Make the folder if it is missing, and return its descriptor."""
-        if self.path.exists() and not self.path.is_dir():
-            raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, os.O_RDONLY)
-        except OSError as error:
-            raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
 
     def keep_settings(self, settings: Iterable[str]) -> None:
         """Refuse a folder that was made with other settings. The first finished stage binds it to these."""
         lines = [f"script {self.script}", *settings]
         if not self.settings_file.exists():
-            with self.writing():
-                self._unbound.write_text("".join(f"{line}\n" for line in lines))
+            self._unbound.write_text("".join(f"{line}\n" for line in lines))
             return
         before = self.settings_file.read_text(errors="replace").splitlines()
-        if before == lines:
-            return
-        # A hash means nothing to the user.
-        older = ",".join(_without_hash(line) for line in before if line not in lines)
-        newer = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
-        difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
-        raise LabError(f"{self.out} was prepared with {difference}: delete it, or name another folder")
+        if before != lines:
+            other = difference(before, lines)
+            raise LabError(f"{self.out} was prepared with {other}: delete it, or name another folder")
 
     def bind(self) -> None:
         """Bind the folder to its settings."""
@@ -197,15 +166,6 @@ class Folder:
         disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize >= FREE
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Turn an error of writing in the folder into a line that names it."""
-        try:
-            yield
-        except OSError as error:
-            advice = "make it writable, or free some space"
-            raise LabError(f"cannot write in {self.out}, which is read-only or on a full disk: {advice}") from error
-
     def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
         """Return the last stage: `manifest.tsv`, with the lines `extra`, which are read when the stage runs."""
 
@@ -242,6 +202,13 @@ def _end(number: int, frame: object) -> None:
 
 def _lines(file: Path) -> list[str]:
     return file.read_text(errors="surrogateescape").splitlines() if file.is_file() else []
+
+
+def difference(before: Sequence[str], now: Sequence[str]) -> str:
+    """The settings, lines `KEY VALUE`, in which two runs differ. A hash means nothing to the user."""
+    older = ",".join(_without_hash(line) for line in before if line not in now)
+    newer = ",".join(line for line in now if line not in before and _without_hash(line) == line)
+    return f"{older or 'other settings'}{newer and f', not {newer}'}"
 
 
 def _without_hash(line: str) -> str:

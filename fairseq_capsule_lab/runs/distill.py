@@ -1,19 +1,18 @@
 """Distillation: a teacher translates the training set in shards, several at a time; then the students' data."""
 
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.text.folders import binarised_folder
-from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.errors import LabError, place
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
-from fairseq_capsule_lab.runs.machine import MOST_PROCESSES, child_environment, visible_gpus
+from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
@@ -21,47 +20,36 @@ SCRIPT = "distill.sh"
 _PERIOD = 0.1  # seconds between two looks at the processes
 
 
-def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) -> None:
+def distill(program: str, words: Sequence[str], args: Namespace) -> None:
     """Make the data of students. `program` and `words` are what the user called, for the manifest."""
-    beam = whole("--beam", arguments["beam"], high=1000)
-    number = whole("--shards", arguments["shards"], high=100_000)
-    max_tokens = whole("--max-tokens", arguments["max-tokens"])
-    lenpen = arguments["lenpen"]
-    if not re.fullmatch(r"[0-9]{0,6}\.?[0-9]{1,12}", lenpen, re.ASCII):
-        raise LabError(f"--lenpen must be a number, not '{lenpen}'")
-    if not os.path.isfile(arguments["teacher"]):
-        raise LabError(f"{arguments['teacher']}: no such checkpoint")
-    if not os.path.isdir(arguments["data"]):
-        raise LabError(f"{arguments['data']}: no such data folder")
     require_tools("fairseq-generate")
-    plugin = plugins.plugin("--user-dir", arguments["user-dir"])
+    plugin = plugins.plugin("--user-dir", args.user_dir)
     gpus = visible_gpus(os.environ)
-    processes = whole("--processes", arguments["processes"] or len(gpus) or cores(), high=MOST_PROCESSES)
-    data = binarised_folder(arguments["data"])
-    source, target, longest = check_teacher(arguments["teacher"], str(data), plugin != plugins.OWN)
-    teacher, data = Path(os.path.realpath(arguments["teacher"])), data.resolve()
+    teacher, data = (place(what, path.resolve()) for what, path in (("TEACHER", args.teacher), ("DATA", args.data)))
+    source, target, longest = check_teacher(str(teacher), str(data), plugin != plugins.OWN)
+    lenpen, number = f"{args.lenpen:g}", args.shards
     pair = f"{source}-{target}"
     command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
     command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
-    command += ["--beam", str(beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
-    command += ["--max-tokens", str(max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
+    command += ["--beam", str(args.beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
+    command += ["--max-tokens", str(args.max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
     command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
-    if arguments.get("dry-run"):
-        shards = Path(os.path.abspath(arguments["out"])) / "shards"
+    if args.dry_run:
+        shards = Path(os.path.abspath(args.out)) / "shards"
         for shard in range(number):
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
-    with Folder(arguments["out"], SCRIPT).locked() as folder:
+    with Folder(args.out, SCRIPT).locked() as folder:
         hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
-        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": beam, "lenpen": lenpen}
-        settings |= {"shards": number, "max-tokens": max_tokens}
+        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam, "lenpen": lenpen}
+        settings |= {"shards": number, "max-tokens": args.max_tokens}
         folder.keep_settings(f"{key} {value}" for key, value in settings.items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
         if not (folder.path / "bin").exists():
-            _translate(shards, command, number, processes, gpus)
+            _translate(shards, command, number, args.processes or len(gpus) or cores(), gpus)
 
         def make(part: Path, log: BinaryIO) -> None:
             lines = collect(data, source, target, longest, shards, part)
@@ -106,9 +94,8 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
         logs = [file for file in shards.glob("*.out.log") if file.stat().st_size]
         newest = max(logs, key=lambda file: file.stat().st_mtime_ns, default=None)
         last = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
-        reason = re.sub(r"^fairseq_capsule(_lab)?\.errors\.(User|Lab)Error: ", "", last)
         advice = "fix the cause and run the same command again"
-        raise LabError(f"the teacher failed: {reason} (full logs: {shards}); {advice}")
+        raise LabError(f"the teacher failed: {last} (full logs: {shards}); {advice}")
 
 
 def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str) -> list[str]:

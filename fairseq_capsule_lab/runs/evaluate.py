@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.errors import UserError, one_line
-from capsule_routing.text.folders import prepared_folder, settings_of
-from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import LabError, place, shown, whole
+from capsule_routing.errors import one_line
+from capsule_routing.text.folders import settings_of
+from fairseq_capsule_lab.errors import LabError, place
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
@@ -22,7 +21,6 @@ from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
 
 SCRIPT = "evaluate.sh"
-LONGEST_PATH = 300  # of a path from a run folder, in a message
 # --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
 SCORING = {
     "moses": ("--tokenized", "yes"),
@@ -59,64 +57,46 @@ class EvaluationPlan:
     notes: tuple[str, ...]
 
 
-def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
-    """Check the paths and options of evaluate.sh, empty for the default, and plan the evaluation."""
-    run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
-    data = prepared_folder(data) or data
+def plan(args: Namespace) -> EvaluationPlan:
+    """Check the places and options of evaluate.sh, and plan the evaluation."""
+    run, data = (place(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
-        raise LabError(f"{arguments['run']}: no checkpoints; name the run folder of a training")
-    folder.require_plain()
+        raise LabError(f"{args.run}: no checkpoints; name the run folder of a training")
     if not (data / "bin").is_dir() or not (data / "raw").is_dir():
-        raise LabError(f"{arguments['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
-    results = errors.name("--results", arguments["results"] or "evaluation")
-    against = place("--against", os.path.realpath(arguments["against"])) if arguments["against"] else None
-    if against and not (against / results).is_dir():
-        raise LabError(f"{arguments['against']}: no '{results}'; evaluate that run first, with the same options")
-    if against:
-        RunFolder(against).require_plain()
+        raise LabError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
+    against = args.against and args.against.resolve()
 
     settings = folder.settings()
-    plugin, note_of_plugin = _plugin(arguments["user-dir"], settings, run)
-    try:
-        beam, nbest = settings.whole("generation.beam", 5), settings.whole("generation.nbest", 1)
-        lenpen = settings.number("generation.lenpen", 1.0)
-        task = settings.name("task._name", "translation")
-        source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
-        choice, note_of_choice = default_choice(folder, settings)
-    except UserError as error:
-        raise LabError(f"{run}, its settings: {error}") from error
-    beam = whole("--beam", arguments["beam"] or beam)
-    nbest = whole("--nbest", arguments["nbest"] or nbest)
-    lenpen = errors.number("--lenpen", arguments["lenpen"] or lenpen)
-    if nbest > beam:
-        raise LabError(f"--nbest {nbest}: a beam of {beam} has at most {beam}; give a smaller number or a larger beam")
+    plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
+    choice, note_of_choice = default_choice(folder, settings)
+    beam = args.beam or settings.get("generation.beam", 5)
+    nbest = args.nbest or settings.get("generation.nbest", 1)
+    lenpen = settings.get("generation.lenpen", 1) if args.lenpen is None else args.lenpen
+    task = settings.get("task._name", "translation")
     pair = next(iter(pairs(data / "bin", "*")), ("", ""))  # for a run whose settings leave the languages to the data
-    source = source or errors.name("the source language of DATA", pair[0])
-    target = target or errors.name("the target language of DATA", pair[1])
-    splits = tuple(errors.name("--split", split) for split in (arguments["split"] or "test").split(","))
+    source, target = (settings.get(f"task.{side}_lang", found) for side, found in zip(("source", "target"), pair))
+    splits = tuple(split for names in args.split or ["test"] for split in names.split(","))
     for split in splits:
         if not any((data / "bin").glob(f"{split}.*.bin")):
             raise LabError(f"{data}/bin: no split '{split}'; choose another with --split")
         if not (data / "raw" / f"{split}.{target}").is_file():
             raise LabError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
-        if against and not RunFolder(against).evaluation(split, results).translations.is_file():
-            raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first")
-    checkpoint, average = chosen_checkpoint(folder, arguments["checkpoints"] or choice)
-    notes = [note_of_plugin, "" if arguments["checkpoints"] else note_of_choice]
+        if against and not RunFolder(against).evaluation(split, args.results).translations.is_file():
+            raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first, with the same options")
+    checkpoint, average = chosen_checkpoint(folder, args.checkpoints or choice)
+    notes = [note_of_plugin, "" if args.checkpoints else note_of_choice]
     if folder.is_bound and not folder.is_finished:
         notes.append(f"the training of {run} is not finished")
     scoring = ["--lang", target, *_scoring(data, source)] if task != "capsule_summarization" else ["--rouge"]
+    scoring += ["--lowercase"] if args.lowercase else []
     return EvaluationPlan(
-        *(run, data, against, results, splits, task, source, target, beam, nbest),
-        str(lenpen).removesuffix(".0"),
-        whole("--max-tokens", arguments["max-tokens"] or 12_000),
-        *(checkpoint, average, (*scoring, *(["--lowercase"] if arguments["lowercase"] else [])), plugin),
-        tuple(filter(None, notes)),
+        *(run, data, against, args.results, splits, task, source, target, beam, nbest, f"{lenpen:g}", args.max_tokens),
+        *(checkpoint, average, tuple(scoring), plugin, tuple(filter(None, notes))),
     )
 
 
-def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
+def _plugin(named: str | None, settings: Settings, run: Path) -> tuple[Path, str]:
     """The plugin to import, and a note if the run was trained with another one.
 
     A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
@@ -125,10 +105,10 @@ def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
     plugin = plugins.plugin("--user-dir", named)
     if recorded in (None, plugins.DEFAULT, str(plugin)):
         return plugin, ""
-    trained = f"trained with the plugin {one_line(shown(recorded, LONGEST_PATH))}"
     if not named:
-        raise LabError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
-    return plugin, f"{run} was {trained}, not {plugin}"
+        problem = f"trained with the plugin {recorded}. A plugin is a program"
+        raise LabError(f"{run}: {problem}: if you trust it, give its folder by --user-dir")
+    return plugin, f"{run} was trained with the plugin {recorded}, not {plugin}"
 
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
@@ -143,15 +123,15 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
     return SCORING.get(way, ())
 
 
-def evaluate(program: str, arguments: Mapping[str, str]) -> None:
+def evaluate(program: str, args: Namespace) -> None:
     """Evaluate a run on its splits, and print the scores. `program` is what the user called, for notes."""
     require_tools("fairseq-capsule", "fairseq-generate")
-    planned = plan(arguments)
+    planned = plan(args)
     for note in planned.notes:
-        print(f"{program}: note: {note}", file=sys.stderr)
+        print(f"{program}: note: {one_line(note)}", file=sys.stderr)
     if planned.average:
         show(planned.average)
-    if arguments.get("dry-run"):
+    if args.dry_run:
         for split in planned.splits:
             _Split(planned, split).show()
         return
@@ -199,10 +179,9 @@ class _Split:
         file = self.folder.path / "scoring"
         if file.exists() and file.read_text(errors="replace").rstrip("\n") == self.scored_with:
             return
-        with self.folder.writing():
-            for name in ("scores.txt", "scores.json"):
-                (self.folder.path / name).unlink(missing_ok=True)
-            file.write_text(f"{self.scored_with}\n")
+        for name in ("scores.txt", "scores.json"):
+            (self.folder.path / name).unlink(missing_ok=True)
+        file.write_text(f"{self.scored_with}\n")
 
     def _translating(self) -> tuple[list[str], str]:
         """Return the command that translates, and the GPU that it uses: on several ones fairseq mixes the outputs."""

@@ -102,7 +102,6 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
         LabError: the table has an unknown measure or configuration.
     """
     require_measures(table)
-    places.require_plain(scale)
     trained = trained_seeds(scale, places)
     rows = table.to_run()
     columns: List[List[Points]] = []

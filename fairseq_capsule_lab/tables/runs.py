@@ -40,15 +40,6 @@ class Places:
     here: Path = Path()
     plugin: Optional[Path] = None
 
-    def require_plain(self, scale: Scale) -> None:
-        """Refuse links and pipes in the runs of a scale by a LabError, before a step reads or writes there."""
-        folder = self.runs / scale.name
-        systems = sorted(folder.glob("*/*"))  # and the files of tables
-        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
-            raise LabError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
-        for system in filter(Path.is_dir, systems):
-            RunFolder(system).require_plain()
-
 
 @dataclass(frozen=True)
 class Run:

@@ -225,7 +225,6 @@ def work_of(
     Raises:
         LabError: an unknown row or measure, a link in the folders, or a baseline that is missing or that no row needs.
     """
-    places.require_plain(scale)
     measures.require_measures(table)
     work = Work(gpus, cores)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):

@@ -71,8 +71,8 @@ def read_systems(
         data: the folder of a prepare script; its `raw` has the references.
 
     Raises:
-        LabError: a run is damaged, has links or was not evaluated on this split, or differs from the first run in test
-            set, measure or case.
+        LabError: a run is damaged, was not evaluated on this split, or differs from the first run in test set, measure
+            or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
     scorings = [_scoring(run, evaluation) for run, evaluation in zip(runs, evaluations)]
@@ -103,9 +103,7 @@ def read_systems(
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
-    folder = RunFolder(run)
-    folder.require_plain()
-    evaluation = folder.evaluation(split, results)
+    evaluation = RunFolder(run).evaluation(split, results)
     if not evaluation.translations.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
         advice = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
@@ -150,7 +148,7 @@ def _require_same_text(run: Path, output: Translations, path: Path, references: 
 def _source_language(run: Path, data: Path) -> str:
     """The source language of a run's settings, or as in evaluate.sh of the binarised files' names; "" without both."""
     with contextlib.suppress(UserError):
-        if stated := RunFolder(run).settings().name("task.source_lang", ""):
+        if stated := RunFolder(run).settings().get("task.source_lang"):
             return stated
     return (infer_language_pair(str(data / "bin"))[0] or "") if (data / "bin").is_dir() else ""
 
