@@ -165,13 +165,6 @@ def test_a_full_disk_is_the_reason(monkeypatch):
     assert "stage 'raw' failed: No space left on device (full log" in refused(Stage("raw", failing))
 
 
-def test_a_folder_with_a_link_is_refused():
-    os.mkdir("out")
-    os.symlink("new", "out/raw.log")
-    assert refused(Stage("raw", text(""))).startswith("out/raw.log: a link, not a file or a folder")
-    assert not os.path.exists("out/new")
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     process = start(COMMAND)
@@ -292,7 +285,7 @@ def test_with_keep_going_only_what_needs_a_failed_stage_is_left_out(tmp_path, ca
         raise subprocess.CalledProcessError(1, ["make"])
 
     folder = Folder(str(tmp_path / "runs"))
-    with folder.lock():
+    with folder.locked():
         made = [
             Stage("a/first", fail, log="log/first.log"),
             Stage("second", lambda part, log: part.touch(), needs=("a/first",)),

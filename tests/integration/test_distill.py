@@ -94,6 +94,7 @@ def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teach
         file.rename(turned / file.name.replace("en-de", "de-en"))
     process = workplace.prepare(teacher, turned, "out")
     assert workplace.refused(process, "it translates en-de, but the data are de-en")
+    assert workplace.refused(workplace.prepare(teacher, ".", "out"), "no binarised training set in it")
     assert not workplace.out.exists()
 
 
@@ -113,16 +114,3 @@ def test_bad_translations_are_counted(data, tmp_path):
     own, distilled = targets(data), targets(out)
     assert [distilled[number] == own[number] for number in (0, 1, 7)] == [True] * 3
     assert distilled[2] == "b c" and distilled[3] == "a"
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["no.pt", ".", "out"], "no.pt: no such checkpoint"),
-        (["{teacher}", "nowhere", "out"], "nowhere: no such data folder"),
-        (["{teacher}", ".", "out"], "no binarised training set in it"),
-    ],
-)
-def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
-    process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
-    assert workplace.refused(process, message)

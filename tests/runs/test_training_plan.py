@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs import plugins, training_plan
+from fairseq_capsule_lab.runs import machine, plugins, training_plan
 from fairseq_capsule_lab.runs.configuration import read_configuration
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -35,9 +35,10 @@ def planned(tmp_path):
     places = {"config": config, "data": data, "out": str(tmp_path / "out"), "precision": "fp32", "nodes": 1}
     options = dict.fromkeys(["gpus", "processes", "effective_tokens", "like_baseline"])
 
-    def run(*overrides, **given):
+    def run(*overrides, environment=None, **given):
         try:
-            return training_plan.plan(Namespace(**{**places, **options, **given}, overrides=overrides), {})
+            args = Namespace(**{**places, **options, **given}, overrides=overrides)
+            return training_plan.plan(args, {"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
         except LabError as error:
             assert str(error).isprintable()
             return str(error)
@@ -106,6 +107,55 @@ def test_a_config_group_is_chosen(planned):
     assert isinstance(planned("size=big", config=config), training_plan.TrainingPlan)
     refusal = planned("size=bgi", config=config)
     assert "Could not find 'size/bgi' Available options in 'size': as_capsnmt big " in refusal
+
+
+@pytest.mark.parametrize(
+    "tokens, processes, accumulation",
+    [(1600, None, "[4]"), (1550, 2, "[2]"), (1200, 3, "[1]"), (None, 2, None)],
+)
+def test_effective_tokens_choose_the_accumulation(planned, tokens, processes, accumulation):
+    plan = planned(effective_tokens=tokens, processes=processes)
+    chosen = [word.partition("=")[2] for word in plan.command if word.startswith("optimization.update_freq=")]
+    assert chosen == ([accumulation] if accumulation else [])
+    assert ("(rounded from 1550)" in plan.batch) == (tokens == 1550)
+    assert plan.settings.get("dataset.max_tokens") == (None if tokens else 400)  # it may change with the machine
+
+
+def test_effective_tokens_that_cannot_be_met_are_refused(planned):
+    assert "cannot be met: 1 × dataset.max_tokens=400 is 400 tokens" in planned(effective_tokens=600)
+    sentences = planned("dataset.max_tokens=null", "dataset.batch_size=50", effective_tokens=600)
+    assert "the batch is dataset.batch_size=50 sentences; set max_tokens" in sentences
+
+
+def test_gpus_set_launcher_and_settings(planned):
+    seen = {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    plan = planned(gpus=2, precision="bf16", environment=seen)
+    assert plan.command[:5] == ["torchrun", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    assert {"common.bf16=true", "common.fp16=false"} <= set(plan.command) and "common.cpu=true" not in plan.command
+    world, rank = "distributed_training.distributed_world_size", "distributed_training.distributed_rank"
+    assert {f"{world}=2", rank + "=${oc.env:RANK}"} <= set(plan.command)
+    assert f"{world}=4" in planned(environment=seen).command and plan.machines.gpus == ("0", "1")
+    assert planned(gpus=1, environment=seen).command[0] == "fairseq-hydra-train"
+    assert planned(gpus=0, environment=seen).machines.gpus == ()
+    assert "give only one of the options" in planned(gpus=1, processes=2, environment=seen)
+
+
+@pytest.mark.parametrize(
+    "environment, master, port",
+    [
+        ({"NODE_RANK": "1", "MASTER_ADDR": "first"}, "first", "29500"),
+        ({"SLURM_NODEID": "1", "SLURM_JOB_NODELIST": "n[3-4]", "SLURM_JOB_ID": "7012"}, "n3", "29512"),
+    ],
+)
+def test_nodes_set_the_launcher(planned, monkeypatch, environment, master, port):
+    names = {("scontrol", "show", "hostnames", "n[3-4]"): ["n3", "n4"]}
+    monkeypatch.setattr(machine, "output", lambda *words: names[words])
+    plan = planned(nodes=2, processes=2, environment=environment)
+    launcher = f"--nnodes 2 --node-rank 1 --master-addr {master} --master-port {port} --nproc-per-node 2 --no-python"
+    assert " ".join(plan.command).startswith(f"torchrun {launcher}")
+    assert "distributed_training.distributed_world_size=4" in plan.command
+    assert "the number of this node is unknown" in planned(nodes=2)
+    assert "MASTER_ADDR is not set" in planned(nodes=2, environment={"NODE_RANK": "0"})
 
 
 def test_another_plugin_is_named_by_its_folder(planned, my_plugin):
