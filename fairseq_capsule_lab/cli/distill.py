@@ -20,7 +20,7 @@ RESULTS = {
 @argument("data", data_folder, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
 @argument("out", given, "The folder to make.")
 @option("--beam", beam_size, "N", "Beam size of the teacher.", default=8)
-@option("--lenpen", Number(), "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
+@option("--lenpen", Number(-10, 10), "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
 @option("--shards", positive_int, "N", "Pieces of the training set. Finished ones survive an interruption.", default=32)
 @option("--processes", positive_int, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)
