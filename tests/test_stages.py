@@ -165,7 +165,7 @@ def test_a_full_disk_is_the_reason(monkeypatch):
     assert "stage 'raw' failed: No space left on device (full log" in refused(Stage("raw", failing))
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     process = start(COMMAND)
     process.send_signal(number)

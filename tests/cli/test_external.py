@@ -49,16 +49,6 @@ def test_json_and_tsv_of_one_output(command, tmp_path, texts, content):
     assert json.loads(result.out.splitlines()[-1])["scores"]["mine"]["score"] == pytest.approx(0.8375, abs=1e-6)
 
 
-def test_the_error_spans_of_xcomet_are_ignored(command, tmp_path, texts):
-    file = comet(tmp_path, (TRANSLATIONS, OURS))
-    content = json.loads(file.read_text(encoding="utf-8"))
-    for entries in content.values():
-        entries[1]["errors"] = [{"text": "am", "confidence": 0.4, "severity": "minor", "start": 17, "end": 19}]
-    file.write_text(json.dumps(content, indent=4))
-    result = command("score", texts[1], texts[0], "--external", f"COMET={file}", "--json")
-    assert json.loads(result.out.splitlines()[-1])["scores"]["COMET"]["score"] == pytest.approx(0.8375, abs=1e-6)
-
-
 def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, texts):
     columns = [THEIRS, [score + 0.01 for score in THEIRS], OURS, [0.8, 0.9, 0.9, 0.6]]
     (tmp_path / "scores.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in zip(*columns)))
