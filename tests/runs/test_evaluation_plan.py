@@ -34,7 +34,7 @@ def planned(run, tmp_path):
 
     def plan(**given):
         try:
-            return evaluate.plan(Namespace(run=run.path, data=data, **{**options, **given}))
+            return evaluate.Evaluation(Namespace(run=run.path, data=data, **{**options, **given}))
         except LabError as error:
             assert str(error).isprintable()
             return str(error)
@@ -45,7 +45,7 @@ def planned(run, tmp_path):
 def test_the_plan_follows_the_configuration(run, planned):
     plan = planned()
     assert (plan.beam, plan.lenpen, plan.nbest, plan.task) == (4, "0.6", 1, "translation")
-    assert (plan.source, plan.target, plan.splits, plan.notes) == ("en", "de", ("test",), ())
+    assert (plan.source, plan.target, plan.splits, plan.notes) == ("en", "de", ["test"], [])
     assert plan.average[1:5] == ("average", str(run.path), "--last", "3")
     assert planned(lenpen=1.0).lenpen == "1" and planned(lenpen=0.0).lenpen == "0"
     plan.checkpoint.touch()
@@ -74,7 +74,7 @@ def test_as_many_checkpoints_are_averaged_as_there_are(run, planned, keep, taken
 
 
 def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
-    assert planned().notes == ()  # checkpoint_last.pt is a copy of the newest one
+    assert planned().notes == []  # checkpoint_last.pt is a copy of the newest one
     run.last_checkpoint.write_text("later")
     (note,) = planned().notes
     assert note.startswith("checkpoint_last.pt is newer than checkpoint3.pt, the newest of the checkpoints")
@@ -106,7 +106,7 @@ def test_a_run_folder_does_not_name_a_program(run, planned, my_plugin):
     refused = planned()
     assert f"trained with the plugin {my_plugin}" in refused and "if you trust it, give its folder by --user" in refused
     plan = planned(user_dir="my_plugin")
-    assert (plan.plugin, plan.notes) == (my_plugin, ())
+    assert (plan.plugin, plan.notes) == (my_plugin, [])
     other = shutil.copytree(my_plugin, my_plugin.with_name("other_plugin"))
     plan = planned(user_dir=str(other))
     assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.notes[0]
@@ -115,4 +115,4 @@ def test_a_run_folder_does_not_name_a_program(run, planned, my_plugin):
 
 def test_a_run_that_names_no_plugin_can_be_given_one(planned, my_plugin):
     plan = planned(user_dir=str(my_plugin))
-    assert (plan.plugin, plan.notes) == (my_plugin, ())
+    assert (plan.plugin, plan.notes) == (my_plugin, [])
