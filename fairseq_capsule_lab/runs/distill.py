@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import BinaryIO
 
-from fairseq_capsule_lab.errors import LabError, place
+from fairseq_capsule_lab.errors import place
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
@@ -17,7 +19,6 @@ from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
 SCRIPT = "distill.sh"
-_PERIOD = 0.1  # seconds between two looks at the processes
 
 
 def distill(program: str, words: Sequence[str], args: Namespace) -> None:
@@ -64,38 +65,38 @@ def distill(program: str, words: Sequence[str], args: Namespace) -> None:
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:
     """Translate the shards that are missing, several at a time."""
-    for rest in (*shards.glob("*.out.log"), *shards.glob("*.part")):
-        rest.unlink()
-    missing = [shard for shard in range(number) if not (shards / f"{shard}.out").exists()]
-    slots = list(range(processes))
-    running: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
-    failed = False
-    try:
-        while running or (missing and not failed):
-            while slots and missing and not failed:
-                slot, shard = slots.pop(0), missing.pop(0)
-                running[slot] = shard, _start(shards, command, shard, gpus[slot % len(gpus)] if gpus else "")
-            for slot in [slot for slot, (_, child) in running.items() if child.poll() is not None]:
-                shard, child = running.pop(slot)
-                slots.append(slot)
-                if not _finish(shards, shard, child.returncode):
-                    failed = True
-                    continue
-                ready = len(list(shards.glob("*.out")))
-                sentences = sum(line.startswith(b"H-") for line in (shards / f"{shard}.out").read_bytes().split(b"\n"))
-                print(f"shard {ready} of {number}: {sentences} sentences", flush=True)
-            time.sleep(_PERIOD)
-    except BaseException:
-        for _, child in running.values():
-            child.kill()
-            child.wait()
-        raise
-    if failed:
-        logs = [file for file in shards.glob("*.out.log") if file.stat().st_size]
-        newest = max(logs, key=lambda file: file.stat().st_mtime_ns, default=None)
-        last = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
-        advice = "fix the cause and run the same command again"
-        raise LabError(f"the teacher failed: {last} (full logs: {shards}); {advice}")
+    folder = Folder(str(shards))
+    free: SimpleQueue[str] = SimpleQueue()  # the GPU of each process, or nothing
+    for process in range(processes):
+        free.put(gpus[process % len(gpus)] if gpus else "")
+    children: list[subprocess.Popen[bytes]] = []
+
+    def translate(shard: int, part: Path, log: BinaryIO) -> None:
+        gpu = free.get()
+        words = _command_of_shard(shards, command, shard, gpu)
+        environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
+        with open(part, "wb") as out:
+            child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
+        children.append(child)
+        status = child.wait()
+        free.put(gpu)
+        lines = Path(log.name).read_text(errors="replace").splitlines()
+        # For an empty share fairseq fails at the end: it divides by the number of sentences.
+        if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
+            raise subprocess.CalledProcessError(status, words)
+        skipped = [line for line in lines if "will be skipped" in line]
+        if skipped:
+            (shards / f"{shard}.out.skipped.log").write_text("".join(f"{line}\n" for line in skipped))
+
+    stages = [Stage(f"{shard}.out", partial(translate, shard)) for shard in range(number)]
+    with ThreadPoolExecutor(processes) as pool:
+        try:
+            list(pool.map(folder.run, stages))
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in children if not isinstance(error, Exception) else ():  # an interruption ends them
+                child.kill()
+            raise
 
 
 def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str) -> list[str]:
@@ -103,25 +104,3 @@ def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str
     words = [*command, *([] if gpu else ["--cpu"]), "--distributed-rank", str(shard)]
     show(words, output=str(shards / f"{shard}.out"), gpus=gpu)
     return words
-
-
-def _start(shards: Path, command: Sequence[str], shard: int, gpu: str) -> "subprocess.Popen[bytes]":
-    words = _command_of_shard(shards, command, shard, gpu)
-    environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
-    with open(shards / f"{shard}.out.part", "wb") as out, open(shards / f"{shard}.out.log", "wb") as log:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
-
-
-def _finish(shards: Path, shard: int, status: int) -> bool:
-    """Give a shard its name, and keep what fairseq announced to skip. Return False if the teacher failed."""
-    log = shards / f"{shard}.out.log"
-    lines = log.read_text(errors="replace").splitlines()
-    # For an empty share fairseq fails at the end: it divides by the number of sentences.
-    if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
-        return False
-    (shards / f"{shard}.out.part").rename(shards / f"{shard}.out")
-    skipped = [line for line in lines if "will be skipped" in line]
-    if skipped:
-        (shards / f"{shard}.out.skipped.log").write_text("".join(f"{line}\n" for line in skipped))
-    log.unlink()
-    return True

@@ -33,7 +33,7 @@ def targets(folder):
 def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
-    assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
+    assert len(re.findall(r"(?m)^\d.out: \d+ lines$", process.output)) == 3
     options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 400".split()
     command = ("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options)
     output = run(*command, env={"OMP_NUM_THREADS": "1"})  # the same batches and threads give the same rounding
@@ -72,7 +72,7 @@ def test_an_interrupted_run_is_resumed(workplace, teacher, data):
 def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data):
     workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
     process = workplace.prepare("--shards", 2, teacher, data, "out")
-    assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
+    assert workplace.refused(process, "stage '0.out' failed: out of luck (full log: ")
     process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
     assert workplace.refused(process, "out was prepared with other teacher: delete it, or name another folder")
     process = workplace.prepare("--shards", 2, "--max-tokens", 99, teacher, data, "out")

@@ -221,9 +221,7 @@ def test_a_start_that_waited_continues_from_the_own_checkpoint(place, received, 
 
 def test_fairseq_refuses_settings_that_it_does_not_have(place, data):
     process = place.prepare(*SCRIPTED, "model.nosuch=1", data, "out")
-    assert place.refused(
-        process, "train.sh: Could not ", "'model.nosuch'. To append to your config use +model.nosuch=1"
-    )
+    assert place.refused(process, "Could not ", "'model.nosuch'. To append to your config use +model.nosuch=1")
     assert not list(place.out.glob("checkpoint*")) and not (place.out / "finished").exists()
 
 
