@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Event
 from typing import BinaryIO
 
 from fairseq_capsule_lab.errors import place
@@ -70,6 +71,7 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
     for process in range(processes):
         free.put(gpus[process % len(gpus)] if gpus else "")
     children: list[subprocess.Popen[bytes]] = []
+    interrupted = Event()
 
     def translate(shard: int, part: Path, log: BinaryIO) -> None:
         gpu = free.get()
@@ -78,6 +80,8 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
         with open(part, "wb") as out:
             child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
         children.append(child)
+        if interrupted.is_set():
+            child.kill()
         status = child.wait()
         free.put(gpu)
         lines = Path(log.name).read_text(errors="replace").splitlines()
@@ -94,8 +98,10 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
             list(pool.map(folder.run, stages))
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in children if not isinstance(error, Exception) else ():  # an interruption ends them
-                child.kill()
+            if not isinstance(error, Exception):  # an interruption ends the children; a failure waits for them
+                interrupted.set()
+                for child in children:
+                    child.kill()
             raise
 
 
