@@ -164,12 +164,6 @@ def test_the_average_of_a_copied_run_is_the_same_file(command, run_dir, tmp_path
     assert first == second
 
 
-def test_fairseq_translates_with_the_average(command, training, generate):
-    assert command("average", training / "run", "--last", 2, "--output", training / "mean.pt").status == 0
-    output = generate("mean.pt", "--remove-bpe")
-    assert len(re.findall(r"^H-\d+\t", output.read_text(encoding="utf-8"), re.MULTILINE)) == 24
-
-
 def test_the_best_checkpoints_of_a_real_training_are_found(training):
     best = best_checkpoints(training / "run", 2)
     assert all(re.fullmatch(r"checkpoint\.best_loss_\d+\.\d{4}\.pt", path.name) for path in best)
