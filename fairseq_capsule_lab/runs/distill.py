@@ -75,15 +75,17 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
 
     def translate(shard: int, part: Path, log: BinaryIO) -> None:
         gpu = free.get()
-        words = _command_of_shard(shards, command, shard, gpu)
-        environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
-        with open(part, "wb") as out:
-            child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
-        children.append(child)
-        if interrupted.is_set():
-            child.kill()
-        status = child.wait()
-        free.put(gpu)
+        try:
+            words = _command_of_shard(shards, command, shard, gpu)
+            environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
+            with open(part, "wb") as out:
+                child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
+            children.append(child)
+            if interrupted.is_set():
+                child.kill()
+            status = child.wait()
+        finally:
+            free.put(gpu)
         lines = Path(log.name).read_text(errors="replace").splitlines()
         # For an empty share fairseq fails at the end: it divides by the number of sentences.
         if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
