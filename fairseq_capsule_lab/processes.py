@@ -70,7 +70,8 @@ def show(words: Sequence[str], folder: Path | None = None, output: str = "", gpu
         line += f" > {shlex.quote(output)}"
     if folder:
         line = f"(cd {shlex.quote(str(folder))} && {line})"
-    print(f"+ {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"+ {line}\n")  # in one piece: several threads may show commands
+    sys.stderr.flush()
 
 
 def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:

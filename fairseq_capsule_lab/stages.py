@@ -120,7 +120,7 @@ class Folder:
         if final.exists():
             if self.script and not self.settings_file.exists():
                 raise LabError(f"{final} exists, but was not made by this script: name another folder")
-            print(f"{stage.output}: done before", flush=True)
+            _say(f"{stage.output}: done before")
             return
         # What an interrupted run left. Processes of it that still run hold no lock and write only there.
         for rest in final.parent.glob(f"{final.name}.part.*"):
@@ -143,10 +143,10 @@ class Folder:
                     traceback.print_exc(file=stream)
             raise self._failure(stage.output, part, log, error) from error
         if stage.log:
-            print(f"{stage.output}: done", flush=True)
+            _say(f"{stage.output}: done")
             return
         log.unlink()
-        print(f"{stage.output}: {counts(final)}", flush=True)
+        _say(f"{stage.output}: {counts(final)}")
 
     def _failure(self, name: str, part: Path, log: Path, error: Exception) -> LabError:
         reason = one_line(str(error)) or type(error).__name__
@@ -193,6 +193,12 @@ def manifest_lines(folder: Path, stages: Iterable[str], command_line: str) -> li
         number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
         lines.append(f"file\t{name}\t{sha256(file)}{number}")
     return lines
+
+
+def _say(text: str) -> None:
+    """Print a line in one piece: stages may run in several threads."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _end(number: int, frame: object) -> None:
