@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Union
 
@@ -72,26 +72,3 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
             replace_file(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise LabError(f"{path}: not written: {error.strerror}; choose another place for the output") from error
-
-
-def require_plain(folder: Path, shown: str = "", links: Sequence[str] = ()) -> None:
-    """Refuse a folder with anything else than regular files and folders, also in its folders.
-
-    Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for a
-    pipe. It may have `links` with these names itself. In messages it is called `shown`.
-    """
-    folders = [str(folder)]
-    allowed = [os.path.join(folder, name) for name in links]
-    while folders:
-        # Another process may delete its temporary folders.
-        with contextlib.suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                is_link = entry.is_symlink()
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.is_file(follow_symlinks=False) or (is_link and entry.path in allowed):
-                    continue
-                elif os.path.lexists(entry.path):
-                    place = Path(shown or folder, os.path.relpath(entry.path, folder))
-                    what = "a link" if is_link else "a pipe or a device"
-                    raise LabError(f"{place}: {what}, not a file or a folder; delete it, or name another folder")

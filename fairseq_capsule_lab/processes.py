@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import distributions
+from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fairseq_capsule_lab.errors import LabError
+
+FORKS = ("fairseq", "fairseq-fixed", "ve-fairseq")  # distributions that are imported as `fairseq`
 
 # Text is UTF-8, and Python does not import a `json.py` of the folder in which it works.
 PLAIN = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1"}
@@ -34,9 +36,12 @@ def cores() -> int:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of those packages that are installed. fairseq has three possible names."""
-    installed = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
-    return {name: installed[name] for name in packages if name in installed}
+    """Return the versions of those packages that are installed."""
+    installed = {}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
 @contextlib.contextmanager
@@ -65,7 +70,8 @@ def show(words: Sequence[str], folder: Path | None = None, output: str = "", gpu
         line += f" > {shlex.quote(output)}"
     if folder:
         line = f"(cd {shlex.quote(str(folder))} && {line})"
-    print(f"+ {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"+ {line}\n")  # in one piece: several threads may show commands
+    sys.stderr.flush()
 
 
 def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:

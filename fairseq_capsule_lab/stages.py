@@ -23,13 +23,9 @@ from typing import BinaryIO, NamedTuple
 
 from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import require_plain
-from fairseq_capsule_lab.processes import handling, versions
+from fairseq_capsule_lab.processes import FORKS, handling, versions
 
-PACKAGES = (
-    *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
-    *("sacremoses", "subword-nmt", "jieba", "sentencepiece"),
-)
+PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
 FREE = 1 << 20  # bytes; with less, a disk counts as full
 DIGITS = 12  # of a hash in the settings
 NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list
@@ -64,28 +60,13 @@ class Folder:
         self.descriptor = -1  # holds the lock
 
     @contextlib.contextmanager
-    def locked(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """Lock the folder (`lock`), and refuse one with links that could lead what is written to another place.
-
-        It may have links with the names `links`.
-        """
-        with self.lock(), self.made(links):
-            yield self
-
-    @contextlib.contextmanager
-    def made(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """As `locked`, without the lock."""
-        os.close(self._open())
-        require_plain(self.path, self.out, links)
-        yield self
-
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def locked(self) -> Iterator["Folder"]:
         """Make the folder if it is missing, and lock it. A second program waits for the first one.
 
         Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
         """
-        self.descriptor = self._open()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(self.path, os.O_RDONLY)
         try:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,35 +74,20 @@ class Folder:
                 print(f"waiting for another run in {self.out}", flush=True)
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX)
             with handling((signal.SIGHUP, signal.SIGTERM), _end):
-                yield
+                yield self
         finally:
             os.close(self.descriptor)
-
-    def _open(self) -> int:
-        """Make the folder if it is missing, and return its descriptor."""
-        if self.path.exists() and not self.path.is_dir():
-            raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, os.O_RDONLY)
-        except OSError as error:
-            raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
 
     def keep_settings(self, settings: Iterable[str]) -> None:
         """Refuse a folder that was made with other settings. The first finished stage binds it to these."""
         lines = [f"script {self.script}", *settings]
         if not self.settings_file.exists():
-            with self.writing():
-                self._unbound.write_text("".join(f"{line}\n" for line in lines))
+            self._unbound.write_text("".join(f"{line}\n" for line in lines))
             return
         before = self.settings_file.read_text(errors="replace").splitlines()
-        if before == lines:
-            return
-        # A hash means nothing to the user.
-        older = ",".join(_without_hash(line) for line in before if line not in lines)
-        newer = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
-        difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
-        raise LabError(f"{self.out} was prepared with {difference}: delete it, or name another folder")
+        if before != lines:
+            other = difference(before, lines)
+            raise LabError(f"{self.out} was prepared with {other}: delete it, or name another folder")
 
     def bind(self) -> None:
         """Bind the folder to its settings."""
@@ -154,7 +120,7 @@ class Folder:
         if final.exists():
             if self.script and not self.settings_file.exists():
                 raise LabError(f"{final} exists, but was not made by this script: name another folder")
-            print(f"{stage.output}: done before", flush=True)
+            _say(f"{stage.output}: done before")
             return
         # What an interrupted run left. Processes of it that still run hold no lock and write only there.
         for rest in final.parent.glob(f"{final.name}.part.*"):
@@ -177,10 +143,10 @@ class Folder:
                     traceback.print_exc(file=stream)
             raise self._failure(stage.output, part, log, error) from error
         if stage.log:
-            print(f"{stage.output}: done", flush=True)
+            _say(f"{stage.output}: done")
             return
         log.unlink()
-        print(f"{stage.output}: {counts(final)}", flush=True)
+        _say(f"{stage.output}: {counts(final)}")
 
     def _failure(self, name: str, part: Path, log: Path, error: Exception) -> LabError:
         reason = one_line(str(error)) or type(error).__name__
@@ -199,15 +165,6 @@ class Folder:
         """Return whether the disk has a free megabyte."""
         disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize >= FREE
-
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Turn an error of writing in the folder into a line that names it."""
-        try:
-            yield
-        except OSError as error:
-            advice = "make it writable, or free some space"
-            raise LabError(f"cannot write in {self.out}, which is read-only or on a full disk: {advice}") from error
 
     def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
         """Return the last stage: `manifest.tsv`, with the lines `extra`, which are read when the stage runs."""
@@ -238,6 +195,12 @@ def manifest_lines(folder: Path, stages: Iterable[str], command_line: str) -> li
     return lines
 
 
+def _say(text: str) -> None:
+    """Print a line in one piece: stages may run in several threads."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def _end(number: int, frame: object) -> None:
     """End this program by SystemExit, so that its children are ended too."""
     raise SystemExit(128 + number)
@@ -245,6 +208,13 @@ def _end(number: int, frame: object) -> None:
 
 def _lines(file: Path) -> list[str]:
     return file.read_text(errors="surrogateescape").splitlines() if file.is_file() else []
+
+
+def difference(before: Sequence[str], now: Sequence[str]) -> str:
+    """The settings, lines `KEY VALUE`, in which two runs differ. A hash means nothing to the user."""
+    older = ",".join(_without_hash(line) for line in before if line not in now)
+    newer = ",".join(line for line in now if line not in before and _without_hash(line) == line)
+    return f"{older or 'other settings'}{newer and f', not {newer}'}"
 
 
 def _without_hash(line: str) -> str:

@@ -44,7 +44,6 @@ ALLOWED = {
         "errors": set(),
         "files": {"errors"},
         "processes": {"errors"},
-        "environment": {"errors", "files", "processes"},
         "stages": {"errors", "files", "processes"},
         "evaluation": {"errors", "files"},
         "analysis": {"errors", "files", "evaluation"},
@@ -54,7 +53,7 @@ ALLOWED = {
         "tables": {"errors", "files", "processes", "stages", "evaluation", "analysis", "runs"},
         "pages": {"errors", "files", "evaluation", "analysis", "runs", "tables"},
         "cli": {
-            *("errors", "files", "processes", "stages", "environment", "evaluation", "analysis"),
+            *("errors", "files", "processes", "stages", "evaluation", "analysis"),
             *("runs", "corpora", "export", "tables", "pages"),
         },
     },

@@ -4,8 +4,8 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
-from fairseq_capsule_lab.cli.commands import argument, command, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, data_folder, given, input_file, positive_int
+from fairseq_capsule_lab.cli.commands import argument, command, option
 
 RESULTS = {
     "OUT/bin": "DATA with the teacher's translations as targets of the training set. The dictionaries, validation and "
@@ -16,14 +16,14 @@ RESULTS = {
 
 
 @command("distill", "runs/teacher/checkpoint_best.pt data/multi30k data/distilled", RESULTS)
-@argument("teacher", given, "A checkpoint of any translation model that fairseq and this package load.")
-@argument("data", given, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
+@argument("teacher", input_file, "A checkpoint of any translation model that fairseq and this package load.")
+@argument("data", data_folder, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
 @argument("out", given, "The folder to make.")
-@option("--beam", given, "N", "Beam size of the teacher.", default="8")
-@option("--lenpen", given, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default="0.8")
-@option("--shards", given, "N", "Pieces of the training set. Finished ones survive an interruption.", default="32")
-@option("--processes", given, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
-@option("--max-tokens", given, "N", "Tokens in a batch of a process.", default="4096")
+@option("--beam", positive_int, "N", "Beam size of the teacher.", default=8)
+@option("--lenpen", float, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
+@option("--shards", positive_int, "N", "Pieces of the training set. Finished ones survive an interruption.", default=32)
+@option("--processes", positive_int, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
+@option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)
 @option("--user-dir", given, "DIR", "The plugin that defines the teacher, if it is your own (docs/extending.md).")
 @DRY_RUN
 def distill(args: Namespace) -> None:
@@ -37,4 +37,4 @@ def distill(args: Namespace) -> None:
     from fairseq_capsule_lab.runs import distill as runs
 
     context = click.get_current_context()
-    runs.distill(context.command_path, context.meta["words"], texts(args))
+    runs.distill(context.command_path, context.meta["words"], args)

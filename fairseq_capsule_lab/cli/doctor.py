@@ -2,29 +2,33 @@
 
 import contextlib
 import functools
+import importlib
+import importlib.util
 import json
-import logging
 import platform
+import shutil
 import sys
-import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from importlib import metadata
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
 from capsule_routing import __version__
-from fairseq_capsule_lab import environment
 from fairseq_capsule_lab.cli.commands import command, flag
-from fairseq_capsule_lab.environment import FIX_CUDA, FIX_PLUGIN, FORKS, NAME
+from fairseq_capsule_lab.processes import FORKS, versions
 
-FIX_TORCH = "pip install 'torch{}' (for the CPU build only: https://pytorch.org/get-started/locally)"
-FIX_PYTHON = "install a Python of the tested versions and create a new environment with it"
-FIX_BUILD = "in a clone of fairseq: python setup.py build_ext --inplace"
+NAME = "fairseq-capsule"
+FIX_TORCH = "pip install --force-reinstall torch, built for the driver's CUDA: https://pytorch.org/get-started/locally"
+# Without these fairseq batches no sentences, reads no text and computes no BLEU.
+COMPILED = ("fairseq.data.data_utils_fast", "fairseq.data.token_block_utils_fast", "fairseq.libbleu")
 
 
-class Diagnosis(NamedTuple):
-    """A line of the report; `status` is ok, warn or FAIL."""
+class Finding(NamedTuple):
+    """What a check found; `status` is ok, info, warn or FAIL."""
 
-    name: str
     status: str
     detail: str
     fix: str = ""
@@ -34,83 +38,92 @@ class Diagnosis(NamedTuple):
 @flag("--json", "Print one JSON object instead of the table.")
 def doctor(args: Namespace) -> int:
     """Check each requirement of this package, and state how to fix what is wrong. The exit status is then 1."""
-    findings = []
-    for check in checks():
-        with _quiet_imports():
-            finding = diagnose(*check)
-        findings.append(finding)
+    required = requirements()
+    checks: dict[str, Callable[[], Finding]]
+    checks = {name: functools.partial(library, name, accepted) for name, accepted in required.items()}
+    checks |= {"Python": python_version, "GPU": gpus, "fairseq": fairseq_and_plugin}
+    findings = {}
+    for name, check in checks.items():
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # a package may print during its import
+                found = check()
+        except Exception as error:  # importing a broken package can raise anything
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found = Finding("FAIL", reason, FIX_TORCH if name == "GPU" else fix_fairseq())
+        findings[name] = found
         if not args.json:
-            print(_line(finding), flush=True)  # the next check may take seconds
-    failed = [finding.name for finding in findings if finding.status == "FAIL"]
+            line = f"{found.status:<4}  {name:<16}  {found.detail}"
+            print(f"{line}\n{'':<24}fix: {found.fix}" if found.fix else line, flush=True)  # the next may take seconds
+    failed = [name for name, found in findings.items() if found.status == "FAIL"]
+    installed = {"python": platform.python_version(), "platform": platform.platform(), NAME: __version__}
+    installed |= versions((*FORKS, *required))
     if args.json:
-        report = {"ok": not failed, "findings": [row._asdict() for row in findings], "versions": versions()}
-        print(json.dumps(report))
+        rows = [{"name": name, **found._asdict()} for name, found in findings.items()]
+        print(json.dumps({"ok": not failed, "findings": rows, "versions": installed}))
     else:
-        listed = ", ".join(f"{name} {version}" for name, version in versions().items())
+        listed = ", ".join(f"{name} {version}" for name, version in installed.items())
         print(f"\nversions, to copy into a bug report: {listed}")
         print(f"{len(failed)} to fix: {', '.join(failed)}" if failed else "nothing to fix")
     return 1 if failed else 0
 
 
-def checks() -> list[tuple[str, Callable[[], str], str]]:
-    """What is checked, its check, and the command that fixes it, in the order of the report."""
-    required = environment.requirements()
-    libraries = [(name, version) for name, version in required.items() if name not in ("Python", "torch")]
-    library = environment.library
-    return [
-        (NAME, environment.installation, FIX_PLUGIN),
-        ("Python", environment.python_version, FIX_PYTHON),
-        ("torch", environment.torch_build, FIX_TORCH.format(required.get("torch", ""))),
-        ("GPU", environment.gpus, FIX_CUDA),
-        ("threads", environment.thread_count, ""),
-        ("checkpoints", environment.weights_only, f"unset {environment.UNSAFE}"),
-        ("fairseq", environment.fairseq_interface, fix_fairseq()),
-        ("compiled modules", environment.compiled_modules, f"{fix_fairseq()} ({FIX_BUILD})"),
-        ("torchaudio", environment.audio, ""),
-        *((name, functools.partial(library, name), f"pip install '{name}{version}'") for name, version in libraries),
-        ("plugin", environment.plugin, FIX_PLUGIN),
-    ]
+def requirements(extra: str = "") -> dict[str, SpecifierSet]:
+    """The accepted versions of Python and of what this package, or an extra of it, requires on this machine."""
+    package = metadata.metadata(NAME)
+    texts = [f"Python{package['Requires-Python']}", *package.get_all("Requires-Dist", [])]
+    applies = [one for one in map(Requirement, texts) if one.marker is None or one.marker.evaluate({"extra": extra})]
+    return {one.name: one.specifier for one in applies}
 
 
-def diagnose(name: str, check: Callable[[], str], fix: str) -> Diagnosis:
-    try:
-        return Diagnosis(name, "ok", check())
-    except environment.Trouble as trouble:
-        return Diagnosis(name, trouble.status, str(trouble), trouble.fix or fix)
-    except Exception as error:  # importing a broken package can raise anything
-        reason = next(iter(str(error).splitlines()), "")
-        return Diagnosis(name, "FAIL", f"{type(error).__name__}: {reason}", fix)
+def python_version() -> Finding:
+    version, accepted = platform.python_version(), requirements()["Python"]
+    classifiers = metadata.metadata(NAME).get_all("Classifier", [])
+    tested = [text.rpartition(" ")[2] for text in classifiers if " Python :: 3." in text]
+    if version.rpartition(".")[0] in tested:
+        return Finding("ok", f"{version}, {sys.executable}")
+    fix = "create a new environment with a Python of these versions"
+    status = "warn" if accepted.contains(version) else "FAIL"
+    return Finding(status, f"{version}; {NAME} is tested with {', '.join(tested)}", fix)
+
+
+def library(name: str, accepted: SpecifierSet) -> Finding:
+    version = versions([name]).get(name)
+    if version and accepted.contains(version, prereleases=True):
+        return Finding("ok", version)
+    detail = f"{version or 'not installed'}; {NAME} requires {accepted}"
+    return Finding("FAIL", detail, f"pip install '{name}{accepted}'")
+
+
+def gpus() -> Finding:
+    torch = importlib.import_module("torch")
+    if torch.cuda.is_available():
+        torch.ones(1, device="cuda").add(1).item()  # a GPU that torch was not compiled for fails only here
+        return Finding("ok", ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count()))))
+    if not shutil.which("nvidia-smi"):
+        return Finding("ok", "none; training runs on the CPU")
+    fix = f"unset CUDA_VISIBLE_DEVICES, update the driver, or {FIX_TORCH}"
+    return Finding("warn", f"nvidia-smi is there, but torch {torch.__version__} sees no GPU", fix)
+
+
+def fairseq_and_plugin() -> Finding:
+    installed = [f"{name} {version}" for name, version in versions(FORKS).items()]
+    if len(installed) > 1:  # pip does not know that their files have the same names
+        return Finding("FAIL", f"{' and '.join(installed)} overwrite each other: keep one", fix_fairseq())
+    if not installed and not importlib.util.find_spec("fairseq"):
+        return Finding("info", "not installed; only training and translating with fairseq need it", fix_fairseq())
+    fairseq = importlib.import_module("fairseq")
+    for module in (*COMPILED, "fairseq_capsule"):
+        importlib.import_module(module)
+    version = installed[0] if installed else fairseq.__version__
+    return Finding("ok", f"{version}, {fairseq.__path__[0]}; the plugin is registered")
 
 
 def fix_fairseq() -> str:
     """Install the one fork that the extra `fairseq` names for this machine. Another fork would delete its files."""
-    forks = ((name, version) for name, version in environment.requirements("fairseq").items() if name in FORKS)
-    fork, version = next(forks, ("fairseq-fixed", ""))
-    install = f"pip install --no-cache-dir --no-build-isolation {fork}{version}"
-    if fork != "ve-fairseq":
-        install = f"pip install torch numpy cython setuptools wheel && {install} (needs a C++ compiler and Python.h)"
-    return f"pip uninstall -y {' '.join(FORKS)} && {install}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of a bug report: the machine and the installed packages."""
-    machine = {"python": platform.python_version(), "platform": platform.platform(), NAME: __version__}
-    names = (*FORKS, "torch", *environment.requirements())
-    return machine | {name: version for name in names if (version := environment.version_of(name))}
-
-
-def _line(finding: Diagnosis) -> str:
-    line = f"{finding.status:<4}  {finding.name:<22}  {finding.detail}"
-    return f"{line}\n{'':<28}  fix: {finding.fix}" if finding.fix else line
-
-
-@contextlib.contextmanager
-def _quiet_imports() -> Iterator[None]:
-    """Keep what packages print during their import out of the table and of the JSON."""
-    logging.disable(logging.ERROR)
-    try:
-        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
+    fork = next(f"{name}{version}" for name, version in requirements("fairseq").items() if name in FORKS)
+    remove = f"pip uninstall -y {' '.join(FORKS)}"
+    if fork.startswith("ve-fairseq"):
+        return f"{remove} && pip install --no-cache-dir {fork}"
+    compiler = "" if shutil.which("c++") else "install a C++ compiler and Python.h (Debian: g++ python3-dev), then "
+    build = "pip install torch numpy cython setuptools wheel && pip install --no-cache-dir --no-build-isolation"
+    return f"{compiler}{remove} && {build} {fork}"

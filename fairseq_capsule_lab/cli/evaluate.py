@@ -4,8 +4,15 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, LOWERCASE, given
-from fairseq_capsule_lab.cli.commands import argument, command, option, texts
+from fairseq_capsule_lab.cli.arguments import (
+    DRY_RUN,
+    LOWERCASE,
+    given,
+    input_folder,
+    positive_int,
+    prepared_data,
+)
+from fairseq_capsule_lab.cli.commands import argument, command, option
 
 RESULTS = {
     "RUN/evaluation/SPLIT/generate.out": "The output of fairseq-generate, with all N best.",
@@ -22,17 +29,17 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 
 
 @command("evaluate", "runs/capsule data/multi30k --against runs/transformer", RESULTS)
-@argument("run", given, "The run folder of a training, or another folder with fairseq's checkpoints.")
-@argument("data", given, DATA)
+@argument("run", input_folder, "The run folder of a training, or another folder with fairseq's checkpoints.")
+@argument("data", prepared_data, DATA)
 @option("--split", given, "NAME", SPLITS, multiple=True)
 @option("--checkpoints", given, "WHICH", CHECKPOINTS)
-@option("--beam", given, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
-@option("--lenpen", given, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
-@option("--nbest", given, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
-@option("--max-tokens", given, "N", "Tokens in a batch of the decoding.  [default: 12000]")
+@option("--beam", positive_int, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
+@option("--lenpen", float, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
+@option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
+@option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE
-@option("--against", given, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
-@option("--results", given, "NAME", "Name of the output folder.  [default: evaluation]")
+@option("--against", input_folder, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
+@option("--results", given, "NAME", "Name of the output folder.", default="evaluation")
 @option("--user-dir", given, "DIR", PLUGIN)
 @DRY_RUN
 def evaluate(args: Namespace) -> None:
@@ -43,5 +50,4 @@ def evaluate(args: Namespace) -> None:
     """
     from fairseq_capsule_lab.runs import evaluate as runs
 
-    args.split = ",".join(args.split)
-    runs.evaluate(click.get_current_context().command_path, texts(args))
+    runs.evaluate(click.get_current_context().command_path, args)

@@ -89,7 +89,7 @@ def reproduce(args: Namespace) -> None:
     work.refuse_missing_corpora()
     folder, tables = Folder(str(args.runs)), places.runs / args.scale / "tables"
     try:
-        with folder.lock():
+        with folder.locked():
             if args.baseline:
                 work.adopt(args.baseline)
             steps = commands.missing(steps, work.cells, places.runs)

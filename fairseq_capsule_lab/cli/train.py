@@ -5,9 +5,10 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, given
-from fairseq_capsule_lab.cli.commands import command, option, texts
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, MOST, data_folder, given, input_file, positive_int
+from fairseq_capsule_lab.cli.commands import command, option
 
+PRECISIONS = ["fp32", "fp16", "bf16"]
 EXAMPLE = "configs/multi30k/capsule_transformer.yaml data/multi30k runs/capsule optimization.max_epoch=20"
 RESULTS = {
     "OUT": "The run folder, with fairseq's checkpoints.",
@@ -36,12 +37,12 @@ BASELINE = (
 
 @command("train", EXAMPLE, RESULTS)
 @click.argument("words", type=given, nargs=-1, metavar="CONFIG DATA OUT [KEY=VALUE]...", help=WORDS)
-@option("--gpus", given, "N", "GPUs of each node; 0 trains on the CPU.  [default: all visible ones]")
-@option("--processes", given, "N", "Processes of each node on the CPU.  [default: 1]")
-@option("--nodes", given, "M", NODES)
-@option("--effective-tokens", given, "N", TOKENS)
-@option("--precision", given, "P", "fp32, fp16 or bf16, whatever CONFIG says; the last two need GPUs.  [default: fp32]")
-@option("--like-baseline", given, "CHECKPOINT", BASELINE)
+@option("--gpus", click.IntRange(0, MOST), "N", "GPUs of each node; 0 trains on the CPU.  [default: all visible ones]")
+@option("--processes", positive_int, "N", "Processes of each node on the CPU.  [default: 1]")
+@option("--nodes", positive_int, "M", NODES, default=1)
+@option("--effective-tokens", positive_int, "N", TOKENS)
+@option("--precision", click.Choice(PRECISIONS), "", "Whatever CONFIG says; the last two need GPUs.", default="fp32")
+@option("--like-baseline", input_file, "CHECKPOINT", BASELINE)
 @DRY_RUN
 def train(args: Namespace) -> None:
     """Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
@@ -49,13 +50,12 @@ def train(args: Namespace) -> None:
     The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
     training.
     """
-    overrides = [word for word in args.words if OVERRIDE.match(word)]
+    args.overrides = [word for word in args.words if OVERRIDE.match(word)]
     places = [word for word in args.words if not OVERRIDE.match(word)]
     if len(places) != 3:
         raise click.UsageError(f"Name CONFIG, DATA and OUT, not {len(places)} places.")
+    args.config, args.data, args.out = input_file(places[0]), data_folder(places[1]), places[2]
     from fairseq_capsule_lab.runs import train as runs
 
-    del args.words
-    arguments = {**texts(args), **dict(zip(("config", "data", "out"), places))}
     context = click.get_current_context()
-    runs.train(context.command_path, context.meta["words"], arguments, overrides)
+    runs.train(context.command_path, context.meta["words"], args)

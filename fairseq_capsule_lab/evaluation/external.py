@@ -4,10 +4,10 @@ The score of a system is the mean over its sentences. So every test that samples
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any, List, Sequence
 
-from capsule_routing.text.files import regular_file
 from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError
@@ -16,7 +16,6 @@ from fairseq_capsule_lab.evaluation.translations import Translations, letters
 
 OWN = ("tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)
 DIGITS = 4  # many such metrics lie between 0 and 1
-LARGEST = 1e12  # a score; the square of a sum of larger ones may not be finite
 
 
 def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
@@ -32,12 +31,12 @@ def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> 
         LabError: a text has another form, a file has other contents or other numbers of systems or sentences, or it
             states other translations (`mt`); a name that occurs twice or belongs to another measure.
     """
-    measures = []
+    measures: List[Measure] = []
     for text in texts:
         label, _, file = text.partition("=")
-        if not file:
-            raise LabError(f"--external {errors.shown(text)}: not NAME=FILE; give a name and the file of its scores")
         name = errors.name("--external", label)
+        if name in (*OWN, *(measure.name for measure in measures)):
+            raise LabError(f"--external {name}: another measure has this name; choose another one")
         lists = _lists(Path(file))
         if len(lists) != len(systems):
             problem = f"scores of {len(lists)} outputs, but there are {len(systems)}"
@@ -46,10 +45,6 @@ def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> 
             _require_own(file, entries, system)
         numbers = [_numbers(name, file, entries) for entries in lists]
         measures.append(measure_of_scores(name, f"scores of {file}", numbers))
-    names = [measure.name for measure in measures]
-    for number, name in enumerate(names):
-        if name in names[:number] or name in OWN:
-            raise LabError(f"--external {name}: another measure has this name; choose another one")
     return measures
 
 
@@ -74,26 +69,20 @@ def read_scores(name: str, file: Path) -> List[float]:
 
 def _lists(file: Path) -> List[List[Any]]:
     """The entries of each system."""
-    try:
-        content = regular_file(file).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise LabError(f"{file}: not UTF-8; give JSON or TSV") from error
-    except OSError as error:
-        raise LabError(f"{file}: {error.strerror}; name the file of the scores") from error
-    if content.lstrip()[:1] not in ("{", "["):
-        lines = content.removesuffix("\n").split("\n") if content else []
-        rows = [line.split("\t") for line in lines]
-        if len({len(row) for row in rows}) != 1:
-            raise LabError(f"{file}: its lines have different numbers of columns; give one for each output")
-        return [list(column) for column in zip(*rows)]
+    if not file.is_file():
+        raise LabError(f"{file}: no such file; give NAME=FILE, the name of a measure and the file of its scores")
+    content = file.read_text(encoding="utf-8")
     try:
         value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise LabError(f"{file}: no JSON; give a list of scores for each output") from error
+    except ValueError:
+        value = None
     lists = list(value.values()) if isinstance(value, dict) else [value]
-    if not all(isinstance(entries, list) for entries in lists):
-        raise LabError(f"{file}: not a list of scores for each output")
-    return lists
+    if all(isinstance(entries, list) for entries in lists):
+        return lists
+    rows = [line.split("\t") for line in content.splitlines()]
+    if len({len(row) for row in rows}) != 1:
+        raise LabError(f"{file}: neither JSON with a list for each output nor lines with a column for each output")
+    return [list(column) for column in zip(*rows)]
 
 
 def _require_own(file: str, entries: Sequence[Any], system: Translations) -> None:
@@ -112,8 +101,10 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
     numbers = []
     for place, entry in enumerate(entries, 1):
         value: Any = entry.get(name) if isinstance(entry, dict) else entry
-        score = float(value) if isinstance(value, str) and errors.DECIMAL.fullmatch(value) else value
-        if type(score) not in (int, float) or not abs(score) <= LARGEST:
+        try:
+            numbers.append(float(value))
+        except (TypeError, ValueError):
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
             raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
-        numbers.append(float(score))
     return numbers

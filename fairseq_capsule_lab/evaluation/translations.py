@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
@@ -22,8 +21,6 @@ PIECES = re.compile(r"(<+unk>+ )*▁|.* ▁[^ ▁]")
 SPELLED = re.compile(r"((\S|<+unk>+)( (\S|<+unk>+))*)?")
 SUBWORDS = ["subword_nmt", "sentencepiece", "none"]  # of fairseq's `--remove-bpe`
 TOKENISED = {"auto": None, "yes": True, "no": False}  # `--tokenized` of the commands → the argument `tokenised`
-LONGEST_ID = 18  # digits
-NAMED_AT_MOST = 5
 ALL_SENTENCES = "generate it again with --required-batch-size-multiple 1"  # fairseq leaves out a last batch otherwise
 
 
@@ -125,31 +122,23 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
         match = GENERATED_LINE.fullmatch(line)
         if not match:
             continue
-        kind, number, text = match.groups()
-        if len(number) > LONGEST_ID:
-            raise LabError(f"{path}, line {place}: {line[:40]!r} is not a line of a sentence; generate the file again")
-        sentence = int(number)
+        kind, sentence, text = match[1], int(match[2]), match[3]
         if kind in "HD":
             score, tab, text = text.partition("\t")
             if not tab:
                 raise LabError(f"{path}, line {place}: truncated after the score {score}; generate the file again")
         elif sentence in texts[kind]:
-            raise LabError(
-                f"{path}, line {place}: {kind}-{sentence} occurs twice, so the file has outputs of two runs; "
-                "score each run in its own file"
-            )
+            problem = f"{kind}-{sentence} occurs twice, so the file has outputs of two runs"
+            raise LabError(f"{path}, line {place}: {problem}; score each run in its own file")
         texts[kind].setdefault(sentence, text)  # fairseq scores the first of several hypotheses
     count = 1 + max(sentence for sentences in texts.values() for sentence in sentences)
     for kind, sentences in texts.items():
-        missing = count - len(sentences)
+        missing = [f"{kind}-{sentence}" for sentence in range(count) if sentence not in sentences]
         if sentences and missing:
-            # Name only a few: a single line can claim that there are 10^18 sentences.
-            named = islice((sentence for sentence in range(count) if sentence not in sentences), NAMED_AT_MOST)
-            shown = ", ".join(f"{kind}-{sentence}" for sentence in named) + (", …" if missing > NAMED_AT_MOST else "")
-            raise LabError(
-                f"{path}: {missing} of {count} sentences missing ({shown}); {ALL_SENTENCES}, also if it was "
-                "interrupted, is one shard of several, or had --skip-invalid-size-inputs-valid-test"
-            )
+            named = ", ".join(missing[:5]) + (", …" if missing[5:] else "")
+            problem = f"{path}: {len(missing)} of {count} sentences missing ({named})"
+            causes = "it was interrupted, is one shard of several, or had --skip-invalid-size-inputs-valid-test"
+            raise LabError(f"{problem}; {ALL_SENTENCES}, also if {causes}")
     return texts
 
 

@@ -7,11 +7,9 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
-from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.folder import BEST, EPOCH, KINDS, UPDATE, RunFolder
 from fairseq_capsule_lab.runs.settings import Settings
-
-MOST = 10_000  # checkpoints of an average
 
 
 def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
@@ -61,9 +59,6 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
 
 
 def _matches(run_dir: Path, kind: str) -> List[Tuple[Path, "re.Match[str]"]]:
-    if not run_dir.is_dir():
-        problem = "a file, not a folder" if run_dir.exists() else "no such folder"
-        raise LabError(f"{run_dir}: {problem}; give the --save-dir of a training")
     matches = ((path, KINDS[kind].fullmatch(path.name)) for path in sorted(run_dir.iterdir()))
     return [(path, match) for path, match in matches if match]
 
@@ -90,18 +85,14 @@ def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, 
 
     `choice` is last:N, best:N, or a file in the folder.
     """
-    many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", choice, re.ASCII)
-    if not many:
-        if not re.fullmatch(r"[\w.=+-]+", choice) or not (folder.path / choice).is_file():
-            problem = f"not last:N, best:N or a file in {folder.path}{_instead(folder, 0)}"
-            raise LabError(f"--checkpoints {choice}: {problem}")
+    if (folder.path / choice).is_file():
         return folder.path / choice, ()
-    kind, number = many[1], whole("--checkpoints", many[2], high=MOST)
+    many = re.fullmatch(r"(last|best):([1-9][0-9]*)", choice)
+    if not many:
+        raise LabError(f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}")
+    kind, number = many[1], int(many[2])
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
-    count = folder.count(pool)
-    if count < number:
-        instead = _instead(folder, count, kind)
-        raise LabError(f"{folder.path} has {count} checkpoints ({pool}), and {choice} averages {number}{instead}")
+    _require(number, range(folder.count(pool)), f"{folder.path}: checkpoints ({pool})")
     updates = pool == UPDATE
     average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
     if average.exists() and all(path.stat().st_mtime_ns <= average.stat().st_mtime_ns for path in folder.checkpoints()):
@@ -115,8 +106,8 @@ def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
 
     It is the average of the checkpoints that the configuration keeps, or of as many as exist; without any, the best.
     """
-    keys = ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates")
-    kept = next((settings.whole(key, 0, low=-1) for key in keys if settings.get(key) is not None), 0)
+    epochs = settings.get("checkpoint.keep_last_epochs")
+    kept = settings.get("checkpoint.keep_interval_updates", 0) if epochs is None else epochs
     pool = _last(folder)
     number = min(kept, folder.count(pool))
     choice = f"last:{number}" if number > 0 else "checkpoint_best.pt"
@@ -136,11 +127,3 @@ def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
 def _last(folder: RunFolder) -> str:
     """The kind of the checkpoints to average: those of epochs, or those of updates if the run keeps no epochs."""
     return UPDATE if not folder.count(EPOCH) and folder.count(UPDATE) else EPOCH
-
-
-def _instead(folder: RunFolder, count: int, kind: str = "last") -> str:
-    """A hint with values of --checkpoints that exist."""
-    choices = [f"{kind}:{count}"] if count else []
-    names = ("checkpoint_best.pt", "checkpoint_last.pt")
-    choices += [name for name in names if (folder.path / name).is_file()][-1:]
-    return f"; give --checkpoints {' or '.join(choices)}" if choices else ""

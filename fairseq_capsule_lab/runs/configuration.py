@@ -1,21 +1,17 @@
 """A configuration with its overrides, composed as fairseq-hydra-train composes it."""
 
 import dataclasses
-import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from capsule_routing.errors import UserError
-from fairseq_capsule_lab.errors import LabError, shown
+from fairseq_capsule_lab.errors import LabError
 
 # The settings that train.sh sets, and by which option. A run folder is not bound to them.
 OWN = {
@@ -35,32 +31,31 @@ REGISTERED = ("task", "model", "criterion", "optimizer", "lr_scheduler", "scorin
 def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
     """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
 
-    It is a LabError if the file or an override is wrong, or an override sets a setting in `own`.
+    It is a LabError if the file or an override is wrong, a required setting is missing, or an override is in `own`.
     """
-    try:
-        groups = OmegaConf.to_container(_composed(path, overrides, own), resolve=True)
-        if not isinstance(groups, dict):
-            raise TypeError("no groups of settings such as 'model:'; name a configuration")
-        _require_plain(groups, "")
-    except UnicodeDecodeError as error:
-        raise LabError(f"{path}: not UTF-8 ({error.reason})") from error
-    except (UserError, ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
-        reason, _, _ = str(error).partition("\nConfig search path")
-        raise LabError(blamed(path, overrides, " ".join(reason.split()) or type(error).__name__)) from error
-    except RecursionError as error:
-        raise LabError(f"{path}: more nested groups than Hydra allows; remove some") from error
-    return {str(key): value for key, value in groups.items()}
-
-
-def blamed(path: Path, overrides: Sequence[str], reason: str) -> str:
-    """The reason of an error after its culprit: the override whose setting the reason names, otherwise the file."""
+    words = []
     for override in overrides:
-        if reason.startswith(f"{override}: "):
-            return reason
-        key = override.lstrip("+~").partition("=")[0]
-        if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", reason):
-            return f"{override}: {reason}"
-    return f"{path}: {reason}"
+        key = _key(override)
+        for name, setter in own.items():
+            if f"{key}.".startswith(f"{name}."):
+                raise LabError(f"{override}: {setter} sets this; leave it out")
+        # A name without a dot selects a config group (size=big). All others set a value, also one that the file lacks:
+        # fairseq-hydra-train refuses those that fairseq does not have.
+        sets = "." in key and not override.startswith("~")
+        words.append(f"++{override.lstrip('+')}" if sets else override)
+    try:
+        with initialize_config_dir(str(path.parent), version_base="1.1"):
+            config = compose(path.stem, words)
+        for name in own:
+            OmegaConf.update(config, name, None, force_add=True)
+        missing = sorted(OmegaConf.missing_keys(config))
+        if missing:
+            raise LabError(f"{path}: {missing[0]} is required; give {missing[0]}=... after OUT")
+        groups: Any = OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
+        reason, _, _ = str(error).partition("\nConfig search path")
+        raise LabError(f"{path}: {' '.join(reason.split())}") from error
+    return dict(groups)
 
 
 def refuse_unknown_additions(overrides: Sequence[str]) -> None:
@@ -68,69 +63,20 @@ def refuse_unknown_additions(overrides: Sequence[str]) -> None:
 
     fairseq ignores it. In the groups of what is registered, fairseq refuses it, after it has imported the plugins.
     """
-    added = {}
-    for override in overrides:
-        key = override.lstrip("+").partition("=")[0]
-        group, dot, _ = key.partition(".")
-        if override.startswith("+") and dot and group not in REGISTERED:
-            added[override] = key
+    added = {word: _key(word) for word in overrides if word.startswith("+") and "." in _key(word)}
+    added = {word: key for word, key in added.items() if key.partition(".")[0] not in REGISTERED}
     if not added:
         return
     from fairseq.dataclass.configs import FairseqConfig  # takes seconds
 
-    known = []
-    for field in dataclasses.fields(FairseqConfig):
-        if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
-            known += [f"{field.name}.{setting.name}" for setting in dataclasses.fields(field.type)]
-    for override, key in added.items():
+    known = set()
+    for group in dataclasses.fields(FairseqConfig):
+        if isinstance(group.type, type) and dataclasses.is_dataclass(group.type):
+            known |= {f"{group.name}.{setting.name}" for setting in dataclasses.fields(group.type)}
+    for word, key in added.items():
         if key not in known:
-            near = [setting for setting in known if setting.partition(".")[2] == key.partition(".")[2]]
-            remedy = f"give {near[0]}" if near else "correct its name"
-            raise LabError(f"{override}: fairseq has no setting {key}; {remedy}")
+            raise LabError(f"{word}: fairseq has no setting {key}; correct its name")
 
 
-def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:
-    parser, parsed = OverridesParser.create(), []
-    for word in overrides:
-        try:
-            parsed += parser.parse_overrides([word])
-        except HydraException as error:
-            raise ValueError(f"{word}: {str(error).splitlines()[0]}") from error
-    # A name without a dot selects a config group (size=big). All others set a value. fairseq-hydra-train composes both
-    # again, and refuses settings that fairseq does not have.
-    pieces = [override for override in parsed if "." not in override.key_or_group]
-    for override in pieces:
-        if not (path.parent / override.key_or_group).is_dir():
-            problem = "neither a setting, GROUP.NAME, nor a config group"
-            raise ValueError(f"{override.input_line}: {problem}; give for example optimization.max_epoch=20")
-    with initialize_config_dir(str(path.parent), version_base="1.1"):
-        config = compose(path.stem, [str(override.input_line) for override in pieces])
-    OmegaConf.set_struct(config, False)
-    for override in parsed:
-        key = override.key_or_group
-        for name, setter in own.items():
-            if f"{key}.".startswith(f"{name}."):
-                raise ValueError(f"{override.input_line}: {setter} sets this; leave it out")
-        if override in pieces:
-            continue
-        if override.is_delete() or override.is_sweep_override():
-            raise ValueError(f"{override.input_line}: not a single value; give key=value")
-        OmegaConf.update(config, key, override.value(), force_add=True)
-    for name in own:
-        OmegaConf.update(config, name, None, force_add=True)
-    return config
-
-
-def _require_plain(group: dict[Any, Any], prefix: str) -> None:
-    """Refuse required settings without a value, and values that JSON cannot represent."""
-    for key, value in group.items():
-        name = f"{prefix}{key}"
-        if value == "???":
-            raise LabError(f"{name} is required; give {name}=... after OUT")
-        if isinstance(value, dict):
-            _require_plain(value, f"{name}.")
-            continue
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError):
-            raise LabError(f"{name}: not a text and not a finite number: {shown(value)}; correct it") from None
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]

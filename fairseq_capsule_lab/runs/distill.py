@@ -1,67 +1,57 @@
 """Distillation: a teacher translates the training set in shards, several at a time; then the students' data."""
 
 import os
-import re
 import subprocess
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
 from typing import BinaryIO
 
-from capsule_routing.text.folders import binarised_folder
-from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.errors import place
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
-from fairseq_capsule_lab.runs.machine import MOST_PROCESSES, child_environment, visible_gpus
+from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
 SCRIPT = "distill.sh"
-_PERIOD = 0.1  # seconds between two looks at the processes
 
 
-def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) -> None:
+def distill(program: str, words: Sequence[str], args: Namespace) -> None:
     """Make the data of students. `program` and `words` are what the user called, for the manifest."""
-    beam = whole("--beam", arguments["beam"], high=1000)
-    number = whole("--shards", arguments["shards"], high=100_000)
-    max_tokens = whole("--max-tokens", arguments["max-tokens"])
-    lenpen = arguments["lenpen"]
-    if not re.fullmatch(r"[0-9]{0,6}\.?[0-9]{1,12}", lenpen, re.ASCII):
-        raise LabError(f"--lenpen must be a number, not '{lenpen}'")
-    if not os.path.isfile(arguments["teacher"]):
-        raise LabError(f"{arguments['teacher']}: no such checkpoint")
-    if not os.path.isdir(arguments["data"]):
-        raise LabError(f"{arguments['data']}: no such data folder")
     require_tools("fairseq-generate")
-    plugin = plugins.plugin("--user-dir", arguments["user-dir"])
+    plugin = plugins.plugin("--user-dir", args.user_dir)
     gpus = visible_gpus(os.environ)
-    processes = whole("--processes", arguments["processes"] or len(gpus) or cores(), high=MOST_PROCESSES)
-    data = binarised_folder(arguments["data"])
-    source, target, longest = check_teacher(arguments["teacher"], str(data), plugin != plugins.OWN)
-    teacher, data = Path(os.path.realpath(arguments["teacher"])), data.resolve()
+    teacher, data = (place(what, path.resolve()) for what, path in (("TEACHER", args.teacher), ("DATA", args.data)))
+    source, target, longest = check_teacher(str(teacher), str(data), plugin != plugins.OWN)
+    lenpen, number = f"{args.lenpen:g}", args.shards
     pair = f"{source}-{target}"
     command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
     command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
-    command += ["--beam", str(beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
-    command += ["--max-tokens", str(max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
+    command += ["--beam", str(args.beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
+    command += ["--max-tokens", str(args.max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
     command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
-    if arguments.get("dry-run"):
-        shards = Path(os.path.abspath(arguments["out"])) / "shards"
+    if args.dry_run:
+        shards = Path(os.path.abspath(args.out)) / "shards"
         for shard in range(number):
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
-    with Folder(arguments["out"], SCRIPT).locked() as folder:
+    with Folder(args.out, SCRIPT).locked() as folder:
         hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
-        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": beam, "lenpen": lenpen}
-        settings |= {"shards": number, "max-tokens": max_tokens}
+        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam, "lenpen": lenpen}
+        settings |= {"shards": number, "max-tokens": args.max_tokens}
         folder.keep_settings(f"{key} {value}" for key, value in settings.items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
         if not (folder.path / "bin").exists():
-            _translate(shards, command, number, processes, gpus)
+            _translate(shards, command, number, args.processes or len(gpus) or cores(), gpus)
 
         def make(part: Path, log: BinaryIO) -> None:
             lines = collect(data, source, target, longest, shards, part)
@@ -76,39 +66,45 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:
     """Translate the shards that are missing, several at a time."""
-    for rest in (*shards.glob("*.out.log"), *shards.glob("*.part")):
-        rest.unlink()
-    missing = [shard for shard in range(number) if not (shards / f"{shard}.out").exists()]
-    slots = list(range(processes))
-    running: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
-    failed = False
-    try:
-        while running or (missing and not failed):
-            while slots and missing and not failed:
-                slot, shard = slots.pop(0), missing.pop(0)
-                running[slot] = shard, _start(shards, command, shard, gpus[slot % len(gpus)] if gpus else "")
-            for slot in [slot for slot, (_, child) in running.items() if child.poll() is not None]:
-                shard, child = running.pop(slot)
-                slots.append(slot)
-                if not _finish(shards, shard, child.returncode):
-                    failed = True
-                    continue
-                ready = len(list(shards.glob("*.out")))
-                sentences = sum(line.startswith(b"H-") for line in (shards / f"{shard}.out").read_bytes().split(b"\n"))
-                print(f"shard {ready} of {number}: {sentences} sentences", flush=True)
-            time.sleep(_PERIOD)
-    except BaseException:
-        for _, child in running.values():
-            child.kill()
-            child.wait()
-        raise
-    if failed:
-        logs = [file for file in shards.glob("*.out.log") if file.stat().st_size]
-        newest = max(logs, key=lambda file: file.stat().st_mtime_ns, default=None)
-        last = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
-        reason = re.sub(r"^fairseq_capsule(_lab)?\.errors\.(User|Lab)Error: ", "", last)
-        advice = "fix the cause and run the same command again"
-        raise LabError(f"the teacher failed: {reason} (full logs: {shards}); {advice}")
+    folder = Folder(str(shards))
+    free: SimpleQueue[str] = SimpleQueue()  # the GPU of each process, or nothing
+    for process in range(processes):
+        free.put(gpus[process % len(gpus)] if gpus else "")
+    children: list[subprocess.Popen[bytes]] = []
+    interrupted = Event()
+
+    def translate(shard: int, part: Path, log: BinaryIO) -> None:
+        gpu = free.get()
+        try:
+            words = _command_of_shard(shards, command, shard, gpu)
+            environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
+            with open(part, "wb") as out:
+                child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
+            children.append(child)
+            if interrupted.is_set():
+                child.kill()
+            status = child.wait()
+        finally:
+            free.put(gpu)
+        lines = Path(log.name).read_text(errors="replace").splitlines()
+        # For an empty share fairseq fails at the end: it divides by the number of sentences.
+        if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
+            raise subprocess.CalledProcessError(status, words)
+        skipped = [line for line in lines if "will be skipped" in line]
+        if skipped:
+            (shards / f"{shard}.out.skipped.log").write_text("".join(f"{line}\n" for line in skipped))
+
+    stages = [Stage(f"{shard}.out", partial(translate, shard)) for shard in range(number)]
+    with ThreadPoolExecutor(processes) as pool:
+        try:
+            list(pool.map(folder.run, stages))
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(error, Exception):  # an interruption ends the children; a failure waits for them
+                interrupted.set()
+                for child in children:
+                    child.kill()
+            raise
 
 
 def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str) -> list[str]:
@@ -116,25 +112,3 @@ def _command_of_shard(shards: Path, command: Sequence[str], shard: int, gpu: str
     words = [*command, *([] if gpu else ["--cpu"]), "--distributed-rank", str(shard)]
     show(words, output=str(shards / f"{shard}.out"), gpus=gpu)
     return words
-
-
-def _start(shards: Path, command: Sequence[str], shard: int, gpu: str) -> "subprocess.Popen[bytes]":
-    words = _command_of_shard(shards, command, shard, gpu)
-    environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
-    with open(shards / f"{shard}.out.part", "wb") as out, open(shards / f"{shard}.out.log", "wb") as log:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
-
-
-def _finish(shards: Path, shard: int, status: int) -> bool:
-    """Give a shard its name, and keep what fairseq announced to skip. Return False if the teacher failed."""
-    log = shards / f"{shard}.out.log"
-    lines = log.read_text(errors="replace").splitlines()
-    # For an empty share fairseq fails at the end: it divides by the number of sentences.
-    if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
-        return False
-    (shards / f"{shard}.out.part").rename(shards / f"{shard}.out")
-    skipped = [line for line in lines if "will be skipped" in line]
-    if skipped:
-        (shards / f"{shard}.out.skipped.log").write_text("".join(f"{line}\n" for line in skipped))
-    log.unlink()
-    return True

@@ -3,15 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from argparse import Namespace
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.errors import UserError, one_line
-from capsule_routing.text.folders import prepared_folder, settings_of
-from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import LabError, place, shown, whole
+from capsule_routing.errors import one_line
+from capsule_routing.text.folders import settings_of
+from fairseq_capsule_lab.errors import LabError, place
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
@@ -22,7 +20,6 @@ from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
 
 SCRIPT = "evaluate.sh"
-LONGEST_PATH = 300  # of a path from a run folder, in a message
 # --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
 SCORING = {
     "moses": ("--tokenized", "yes"),
@@ -32,91 +29,125 @@ SCORING = {
 }
 
 
-@dataclass(frozen=True)
-class EvaluationPlan:
-    """The plan of an evaluation.
+class Evaluation:
+    """The checks of the places and options of evaluate.sh, and its commands.
 
-    `results` is the folder in `run` that gets a folder for each split. The command `average` makes the checkpoint; it
-    is empty if that is up to date. `lenpen` has no fraction of 0. `scoring` are options of `fairseq-capsule score`.
+    The command `average` makes the `checkpoint`; it is empty if that is up to date. `scoring` are options of
+    `fairseq-capsule score`. `notes` are for the user.
     """
 
-    run: Path
-    data: Path
-    against: Path | None
-    results: str
-    splits: tuple[str, ...]
-    task: str
-    source: str
-    target: str
-    beam: int
-    nbest: int
-    lenpen: str
-    max_tokens: int
-    checkpoint: Path
-    average: tuple[str, ...]
-    scoring: tuple[str, ...]
-    plugin: Path
-    notes: tuple[str, ...]
-
-
-def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
-    """Check the paths and options of evaluate.sh, empty for the default, and plan the evaluation."""
-    run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
-    data = prepared_folder(data) or data
-    folder = RunFolder(run)
-    if not any(run.glob("checkpoint*.pt")):
-        raise LabError(f"{arguments['run']}: no checkpoints; name the run folder of a training")
-    folder.require_plain()
-    if not (data / "bin").is_dir() or not (data / "raw").is_dir():
-        raise LabError(f"{arguments['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
-    results = errors.name("--results", arguments["results"] or "evaluation")
-    against = place("--against", os.path.realpath(arguments["against"])) if arguments["against"] else None
-    if against and not (against / results).is_dir():
-        raise LabError(f"{arguments['against']}: no '{results}'; evaluate that run first, with the same options")
-    if against:
-        RunFolder(against).require_plain()
-
-    settings = folder.settings()
-    plugin, note_of_plugin = _plugin(arguments["user-dir"], settings, run)
-    try:
-        beam, nbest = settings.whole("generation.beam", 5), settings.whole("generation.nbest", 1)
-        lenpen = settings.number("generation.lenpen", 1.0)
-        task = settings.name("task._name", "translation")
-        source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
+    def __init__(self, args: Namespace):
+        run, data = (place(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
+        folder = RunFolder(run)
+        if not any(run.glob("checkpoint*.pt")):
+            raise LabError(f"{args.run}: no checkpoints; name the run folder of a training")
+        if not (data / "bin").is_dir() or not (data / "raw").is_dir():
+            raise LabError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
+        settings = folder.settings()
+        self.binarised, self.raw, self.results = data / "bin", data / "raw", run / args.results
+        self.against = args.against and args.against.resolve() / args.results
+        self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)
-    except UserError as error:
-        raise LabError(f"{run}, its settings: {error}") from error
-    beam = whole("--beam", arguments["beam"] or beam)
-    nbest = whole("--nbest", arguments["nbest"] or nbest)
-    lenpen = errors.number("--lenpen", arguments["lenpen"] or lenpen)
-    if nbest > beam:
-        raise LabError(f"--nbest {nbest}: a beam of {beam} has at most {beam}; give a smaller number or a larger beam")
-    pair = next(iter(pairs(data / "bin", "*")), ("", ""))  # for a run whose settings leave the languages to the data
-    source = source or errors.name("the source language of DATA", pair[0])
-    target = target or errors.name("the target language of DATA", pair[1])
-    splits = tuple(errors.name("--split", split) for split in (arguments["split"] or "test").split(","))
-    for split in splits:
-        if not any((data / "bin").glob(f"{split}.*.bin")):
-            raise LabError(f"{data}/bin: no split '{split}'; choose another with --split")
-        if not (data / "raw" / f"{split}.{target}").is_file():
-            raise LabError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
-        if against and not RunFolder(against).evaluation(split, results).translations.is_file():
-            raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first")
-    checkpoint, average = chosen_checkpoint(folder, arguments["checkpoints"] or choice)
-    notes = [note_of_plugin, "" if arguments["checkpoints"] else note_of_choice]
-    if folder.is_bound and not folder.is_finished:
-        notes.append(f"the training of {run} is not finished")
-    scoring = ["--lang", target, *_scoring(data, source)] if task != "capsule_summarization" else ["--rouge"]
-    return EvaluationPlan(
-        *(run, data, against, results, splits, task, source, target, beam, nbest),
-        str(lenpen).removesuffix(".0"),
-        whole("--max-tokens", arguments["max-tokens"] or 12_000),
-        *(checkpoint, average, (*scoring, *(["--lowercase"] if arguments["lowercase"] else [])), plugin),
-        tuple(filter(None, notes)),
-    )
+        self.beam = args.beam or settings.get("generation.beam", 5)
+        self.nbest = args.nbest or settings.get("generation.nbest", 1)
+        self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
+        self.max_tokens = args.max_tokens
+        self.task = settings.get("task._name", "translation")
+        # The settings of a run may leave the languages to the data.
+        source, target = next(iter(pairs(self.binarised, "*")), ("", ""))
+        self.source, self.target = settings.get("task.source_lang", source), settings.get("task.target_lang", target)
+        self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
+        for split in self.splits:
+            if not any(self.binarised.glob(f"{split}.*.bin")):
+                raise LabError(f"{self.binarised}: no split '{split}'; choose another with --split")
+            if not self.reference(split).is_file():
+                raise LabError(f"{self.reference(split)}: no such reference; prepare the data again")
+            if self.against and not (self.against / split / "generate.out").is_file():
+                raise LabError(f"{args.against}: '{split}' was not evaluated; evaluate it first, with the same options")
+        self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
+        notes = [note_of_plugin, "" if args.checkpoints else note_of_choice]
+        if folder.is_bound and not folder.is_finished:
+            notes.append(f"the training of {run} is not finished")
+        self.notes = [note for note in notes if note]
+        self.scoring = ["--rouge"]
+        if self.task != "capsule_summarization":
+            self.scoring = ["--lang", self.target, *_scoring(data, self.source)]
+        self.scoring += ["--lowercase"] if args.lowercase else []
+        self.gpu = next(iter(visible_gpus(os.environ)), "")  # on several ones fairseq mixes the outputs
+
+    def reference(self, split: str) -> Path:
+        return self.raw / f"{split}.{self.target}"
+
+    def translating(self, split: str) -> list[str]:
+        """Return the command that translates, and show it."""
+        words = ["fairseq-generate", str(self.binarised), "--user-dir", str(self.plugin)]
+        words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
+        words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
+        words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest)]
+        words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]
+        words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
+        show(words, output=str(self.results / split / "generate.out"), gpus=self.gpu)
+        return words
+
+    def scores(self, split: str) -> list[str]:
+        """Return the command that scores in the folder of the split, and show it."""
+        reference = self.reference(split)
+        references = [reference, *sorted(reference.parent.glob(f"{reference.name}[0-9]*"))]
+        words = ["fairseq-capsule", "score", "generate.out", *map(str, references), *self.scoring]
+        words += ["--against", str(self.against / split / "generate.out")] if self.against else []
+        words += ["--output", f"translations.{self.target}", "--json"]
+        show(words, self.results / split, "scores.txt")
+        return words
+
+    def evaluate(self, split: str) -> None:
+        """Do what is missing. Other scoring options score again, but do not translate again."""
+        files = [*sorted(self.binarised.glob(f"{split}.*.bin")), *sorted(self.binarised.glob("dict.*.txt"))]
+        settings = [f"checkpoint {fingerprint(self.checkpoint)}", f"beam {self.beam}", f"lenpen {self.lenpen}"]
+        settings += [f"nbest {self.nbest}", f"data {fingerprint(*files)}"]
+        folder = Folder(str(self.results / split), SCRIPT)
+        scores = folder.path / "scores.txt"
+
+        def translate(part: Path, log: BinaryIO) -> None:
+            sentences = count_lines(self.reference(split))
+            done, step = 0, sentences // 10 + 1
+            with open(part, "wb") as stream:
+                for line in output_of(self.translating(split), log, folder.path, child_environment(self.gpu)):
+                    stream.write(line)
+                    done += line.startswith(b"S-")
+                    if line.startswith(b"S-") and done % step == 0:
+                        print(f"  {done} of {sentences} sentences", flush=True)
+
+        def score(part: Path, log: BinaryIO) -> None:
+            words = self.scores(split)
+            with open(part, "wb") as stream:
+                done = subprocess.run(words, cwd=folder.path, stdout=stream, stderr=subprocess.PIPE)
+            if done.returncode:
+                log.write(done.stderr)
+                raise subprocess.CalledProcessError(done.returncode, words)
+            sys.stdout.write(done.stderr.decode(errors="replace"))
+
+        last = Stage("scores.json", lambda part, log: part.write_bytes(scores.read_bytes().splitlines(True)[-1]))
+        with folder.locked():
+            folder.keep_settings(settings)
+            folder.run(Stage("generate.out", translate))
+            self._keep_scoring(split)
+            folder.run(Stage("scores.txt", score), last)
+            sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
+
+    def _keep_scoring(self, split: str) -> None:
+        """Delete the scores if they were computed with other options or compared with other translations."""
+        file = self.results / split / "scoring"
+        against = self.against and self.against / split / "generate.out"
+        options = [*self.scoring, *(["--against", str(against)] if against else [])]
+        scored_with = f"{' '.join(options)} {fingerprint(against) if against else ''}"
+        if file.exists() and file.read_text(errors="replace").rstrip("\n") == scored_with:
+            return
+        for name in ("scores.txt", "scores.json"):
+            file.with_name(name).unlink(missing_ok=True)
+        file.write_text(f"{scored_with}\n")
 
 
-def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
+def _plugin(named: str | None, settings: Settings, run: Path) -> tuple[Path, str]:
     """The plugin to import, and a note if the run was trained with another one.
 
     A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
@@ -125,10 +156,10 @@ def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
     plugin = plugins.plugin("--user-dir", named)
     if recorded in (None, plugins.DEFAULT, str(plugin)):
         return plugin, ""
-    trained = f"trained with the plugin {one_line(shown(recorded, LONGEST_PATH))}"
     if not named:
-        raise LabError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
-    return plugin, f"{run} was {trained}, not {plugin}"
+        problem = f"trained with the plugin {recorded}. A plugin is a program"
+        raise LabError(f"{run}: {problem}: if you trust it, give its folder by --user-dir")
+    return plugin, f"{run} was trained with the plugin {recorded}, not {plugin}"
 
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
@@ -143,104 +174,21 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
     return SCORING.get(way, ())
 
 
-def evaluate(program: str, arguments: Mapping[str, str]) -> None:
+def evaluate(program: str, args: Namespace) -> None:
     """Evaluate a run on its splits, and print the scores. `program` is what the user called, for notes."""
     require_tools("fairseq-capsule", "fairseq-generate")
-    planned = plan(arguments)
-    for note in planned.notes:
-        print(f"{program}: note: {note}", file=sys.stderr)
-    if planned.average:
-        show(planned.average)
-    if arguments.get("dry-run"):
-        for split in planned.splits:
-            _Split(planned, split).show()
+    evaluation = Evaluation(args)
+    for note in evaluation.notes:
+        print(f"{program}: note: {one_line(note)}", file=sys.stderr)
+    if evaluation.average:
+        show(evaluation.average)
+    if args.dry_run:
+        for split in evaluation.splits:
+            evaluation.translating(split)
+            evaluation.scores(split)
         return
-    if planned.average and subprocess.run(planned.average).returncode:
+    if evaluation.average and subprocess.run(evaluation.average).returncode:
         raise SystemExit(1)  # the command has printed why
-    for split in planned.splits:
+    for split in evaluation.splits:
         print(f"{split}:", flush=True)
-        _Split(planned, split).evaluate()
-
-
-class _Split:
-    """The evaluation of one split in its folder."""
-
-    def __init__(self, planned: EvaluationPlan, split: str):
-        self.plan, self.split = planned, split
-        self.folder = Folder(str(planned.run / planned.results / split), SCRIPT)
-        self.reference = planned.data / "raw" / f"{split}.{planned.target}"
-        against = planned.against and planned.against / planned.results / split / "generate.out"
-        self.scoring = [*planned.scoring, *(["--against", str(against)] if against else [])]
-        # Other options or other translations to compare with score again.
-        self.scored_with = f"{' '.join(self.scoring)} {fingerprint(against) if against else ''}"
-
-    def evaluate(self) -> None:
-        """Do what is missing. Other scoring options score again, but do not translate again."""
-        planned, binarised = self.plan, self.plan.data / "bin"
-        files = [*sorted(binarised.glob(f"{self.split}.*.bin")), *sorted(binarised.glob("dict.*.txt"))]
-        settings = [f"checkpoint {fingerprint(planned.checkpoint)}", f"beam {planned.beam}", f"lenpen {planned.lenpen}"]
-        with self.folder.locked():
-            self.folder.keep_settings([*settings, f"nbest {planned.nbest}", f"data {fingerprint(*files)}"])
-            self.folder.run(Stage("generate.out", self._translate))
-            self._keep_scoring()
-            scores = self.folder.path / "scores.txt"
-            last = Stage("scores.json", lambda part, log: part.write_bytes(scores.read_bytes().splitlines(True)[-1]))
-            self.folder.run(Stage("scores.txt", self._score), last)
-            sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
-
-    def show(self) -> None:
-        """Print the commands, whether or not they ran before."""
-        words, gpu = self._translating()
-        show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
-        show(self._scoring(), self.folder.path, "scores.txt")
-
-    def _keep_scoring(self) -> None:
-        """Delete the scores if they were computed with other options."""
-        file = self.folder.path / "scoring"
-        if file.exists() and file.read_text(errors="replace").rstrip("\n") == self.scored_with:
-            return
-        with self.folder.writing():
-            for name in ("scores.txt", "scores.json"):
-                (self.folder.path / name).unlink(missing_ok=True)
-            file.write_text(f"{self.scored_with}\n")
-
-    def _translating(self) -> tuple[list[str], str]:
-        """Return the command that translates, and the GPU that it uses: on several ones fairseq mixes the outputs."""
-        planned = self.plan
-        gpu = next(iter(visible_gpus(os.environ)), "")
-        words = ["fairseq-generate", str(planned.data / "bin"), "--user-dir", str(planned.plugin)]
-        words += ["--task", planned.task, "--source-lang", planned.source, "--target-lang", planned.target]
-        words += ["--gen-subset", self.split, "--path", str(planned.checkpoint), "--beam", str(planned.beam)]
-        words += ["--lenpen", planned.lenpen, "--nbest", str(planned.nbest)]
-        words += ["--max-tokens", str(planned.max_tokens), *([] if gpu else ["--cpu"]), "--no-progress-bar"]
-        words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
-        return words, gpu
-
-    def _translate(self, part: Path, log: BinaryIO) -> None:
-        words, gpu = self._translating()
-        show(words, output=str(self.folder.path / "generate.out"), gpus=gpu)
-        sentences = count_lines(self.reference)
-        done, step = 0, sentences // 10 + 1
-        with open(part, "wb") as stream:
-            for line in output_of(words, log, self.folder.path, child_environment(gpu)):
-                stream.write(line)
-                done += line.startswith(b"S-")
-                if line.startswith(b"S-") and done % step == 0:
-                    print(f"  {done} of {sentences} sentences", flush=True)
-
-    def _scoring(self) -> list[str]:
-        """Return the command that scores. It runs in the folder of the split."""
-        others = self.reference.parent.glob(f"{self.reference.name}[0-9]*")
-        references = map(str, [self.reference, *sorted(others)])
-        words = ["fairseq-capsule", "score", "generate.out", *references, *self.scoring]
-        return [*words, "--output", f"translations.{self.plan.target}", "--json"]
-
-    def _score(self, part: Path, log: BinaryIO) -> None:
-        words = self._scoring()
-        show(words, self.folder.path, "scores.txt")
-        with open(part, "wb") as stream:
-            done = subprocess.run(words, cwd=self.folder.path, stdout=stream, stderr=subprocess.PIPE)
-        if done.returncode:
-            log.write(done.stderr)
-            raise subprocess.CalledProcessError(done.returncode, words)
-        sys.stdout.write(done.stderr.decode(errors="replace"))
+        evaluation.evaluate(split)

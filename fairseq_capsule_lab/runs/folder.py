@@ -7,8 +7,6 @@
 | `finished` | exists after the training has finished |
 | `checkpoint*.pt`, `train.log` | files of fairseq |
 | `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
-
-Somebody else may have made a run folder. So a script first calls `RunFolder.require_plain` for a folder that it writes.
 """
 
 import contextlib
@@ -20,13 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import replace_file, replacing, require_plain
+from fairseq_capsule_lab.files import replacing, write_whole
 from fairseq_capsule_lab.runs.settings import Settings
+from fairseq_capsule_lab.stages import difference
 
 LAST = "checkpoint_last.pt"
-LARGEST = 1e100  # of a figure in a log; matplotlib fails close to the largest float
 MOST = 1e12  # of a figure in a report, such as a number of parameters
 BEST_SCORE = 100.0
 ROUNDING = 1e-6  # sacrebleu's best BLEU is 100.00000000000004
@@ -36,10 +33,8 @@ KINDS = {
     UPDATE: re.compile(r"checkpoint_(?P<epoch>\d+)_(?P<update>\d+)\.pt"),
     BEST: re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\d+)?)\.pt"),
 }
-_SAVED = re.compile(rb" @ (\d{1,18}) updates")
-_LONGEST_LINE = 10_000  # of a log, in bytes; a line that names a path fits
+_SAVED = re.compile(rb"Saved checkpoint .* @ (\d+) updates")
 ADOPTED = "checkpoint_given.pt"
-LINKS = (ADOPTED,)  # that a run folder may have
 
 
 class Evaluation:
@@ -65,13 +60,6 @@ class RunFolder:
         self.settings_file, self.manifest_file = path / "settings.json", path / "manifest.json"
         self.finished_file, self.last_checkpoint = path / "finished", path / LAST
 
-    def require_plain(self, shown: str = "") -> None:
-        """Refuse a folder with links, pipes or devices (`files.require_plain`), except for the link of `adopt`.
-
-        No command writes to a file of its name.
-        """
-        require_plain(self.path, shown, LINKS)
-
     # --- settings ---------------------------------------------------------------------------------------------------
 
     @property
@@ -80,54 +68,31 @@ class RunFolder:
         return self.settings_file.exists()
 
     def settings(self) -> Settings:
-        """The settings that the folder is bound to; empty if it is not bound. A damaged file is a LabError."""
+        """The settings that the folder is bound to; empty if it is not bound. Another file is a LabError."""
+        if not self.is_bound:
+            return Settings({})
         try:
             return Settings.from_json(self.settings_file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return Settings({})
-        except UnicodeDecodeError:
-            reason = "not UTF-8"
-        except UserError as error:
-            reason = str(error)
-        raise LabError(f"{self.settings_file}: {reason}; restore the file, or train in another folder")
+        except (ValueError, LookupError, TypeError) as error:
+            raise LabError(f"{self.settings_file}: not of train.sh; name another folder") from error
 
     def bind(self, settings: Settings, shown: str) -> None:
         """Bind the folder to a training; raise a LabError if it belongs to another training or another program.
 
         A training that failed before its first checkpoint does not bind the folder.
         """
+        if not self.is_bound and (self.last_checkpoint.exists() or self.manifest_file.exists()):
+            raise LabError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
+        before, now = sorted(self.settings().lines()), sorted(settings.lines())
         if not self.last_checkpoint.exists() and not self.is_finished:
-            self._unbind(shown)
-        if not self.is_bound:
-            if self.last_checkpoint.exists():
-                raise LabError(f"{shown} has checkpoints that are not of this script; name another folder")
+            self.manifest_file.unlink(missing_ok=True)
             self.write_settings(settings)
-            return
-        before, now = self.settings().lines(), settings.lines()
-        if before != now:
-            # The data have only a hash, which means nothing to the user.
-            older = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
-            newer = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
+        elif before != now:
             # The folder may hold hours of training, so the message does not propose to delete it.
-            difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
-            raise LabError(f"{shown} was trained with {difference}; name another folder")
-
-    def _unbind(self, shown: str) -> None:
-        """Delete the settings and the manifest of a training that failed before its first checkpoint."""
-        others = [self.path / "manifest.tsv", self.path / "settings"]  # records of a prepared folder
-        for file, read in ((self.settings_file, self.settings), (self.manifest_file, self.manifest)):
-            try:
-                read()
-            except (UserError, IsADirectoryError):
-                others.append(file)
-        for file in others:
-            if file.exists():
-                raise LabError(f"{shown}/{file.name} is not of this script; name another folder")
-        self.settings_file.unlink(missing_ok=True)
-        self.manifest_file.unlink(missing_ok=True)
+            raise LabError(f"{shown} was trained with {difference(before, now)}; name another folder")
 
     def write_settings(self, settings: Settings) -> None:
-        _write(self.settings_file, settings.to_json())
+        write_whole(self.settings_file, f"{settings.to_json()}\n".encode())
 
     def adopt(self, checkpoint: Path, source: str, target: str) -> None:
         """Make a run folder for evaluate.sh from a trained checkpoint in another place.
@@ -135,7 +100,6 @@ class RunFolder:
         The link to the checkpoint, checkpoint_given.pt, is created last: it shows that the folder is complete.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        self.require_plain()
         task = {"_name": "translation", "source_lang": source, "target_lang": target}
         self.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
         self.finish()
@@ -153,12 +117,9 @@ class RunFolder:
     @property
     def last_update(self) -> int:
         """The last update that was saved according to the log; 0 if there is none. Its checkpoint may be deleted."""
-        last = b"0"
-        with contextlib.suppress(OSError), open(self.path / "train.log", "rb") as log:
-            while line := log.readline(_LONGEST_LINE):
-                # The file name comes first. It may have any text, but is shorter than the limit.
-                *_, last = [last, *_SAVED.findall(line.partition(b"Saved checkpoint ")[2])]
-        return int(last)
+        log = self.path / "train.log"
+        saved = _SAVED.findall(log.read_bytes()) if log.exists() else []
+        return int(saved[-1]) if saved else 0
 
     @property
     def resume_update(self) -> int:
@@ -195,30 +156,27 @@ class RunFolder:
     # --- the manifest -----------------------------------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any]:
-        """The content of the manifest. A damaged file is a LabError."""
-        try:
-            manifest = json.loads(self.manifest_file.read_text(encoding="utf-8"))
-            if type(manifest["starts"]) is list and all(type(start) is dict for start in manifest["starts"]):
-                return manifest
-        except FileNotFoundError:
+        if not self.manifest_file.exists():
             return {"starts": []}
-        except (ValueError, TypeError, KeyError, RecursionError):
-            pass
-        raise LabError(f"{self.manifest_file}: no manifest of train.sh; move the file away")
+        manifest: dict[str, Any] = json.loads(self.manifest_file.read_text(encoding="utf-8"))
+        return manifest
 
     def note_start(self, facts: dict[str, Any]) -> None:
         """Add a start, with the update from which it continues."""
         manifest = self.manifest()
         resumed = {"resumed_after_update": self.last_update} if self.last_checkpoint.exists() else {}
         manifest["starts"].append({**facts, **resumed})
-        _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+        self._write_manifest(manifest)
 
     def note_end(self, time: str, how: str) -> None:
         """Record how the last start ended."""
         manifest = self.manifest()
-        if manifest["starts"]:
-            manifest["starts"][-1]["end"] = {"time": time, "after_update": self.resume_update, "how": how}
-            _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+        manifest["starts"][-1]["end"] = {"time": time, "after_update": self.resume_update, "how": how}
+        self._write_manifest(manifest)
+
+    def _write_manifest(self, manifest: dict[str, Any]) -> None:
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        write_whole(self.manifest_file, f"{text}\n".encode(errors="backslashreplace"))
 
     # --- evaluations ------------------------------------------------------------------------------------------------
 
@@ -228,11 +186,10 @@ class RunFolder:
 
 def read_report(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None if the file is missing. With another content it is a LabError."""
+    if not path.exists():
+        return None
     with reading(path):
-        try:
-            report = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
+        report = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(report, dict):
             raise TypeError(f"no object: {report!r}")
         return report
@@ -259,7 +216,7 @@ def reading(path: Path) -> Iterator[None]:
     """Read figures of a report. A report without them is a LabError, never left out in silence."""
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
         raise LabError(f"{path}: damaged, a figure in it is unreadable or impossible; {remedy}") from error
 
@@ -269,10 +226,3 @@ def possible(value: Any, low: float = 0.0, high: float = MOST) -> float:
     if type(value) not in (int, float) or not low - ROUNDING <= value <= high + ROUNDING:
         raise ValueError(f"no figure from {low:g} to {high:g}: {value!r}")
     return value
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        replace_file(path, f"{text}\n".encode(errors="backslashreplace"))
-    except OSError as error:
-        raise LabError(f"{path}: cannot be written: {one_line(str(error.strerror))}") from error

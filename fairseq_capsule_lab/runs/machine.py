@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.processes import PLAIN, cores, versions
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.processes import FORKS, PLAIN, cores, versions
 
-MOST_PROCESSES = 1024  # per node
-PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch", "numpy", "hydra-core")
+PACKAGES = ("fairseq-capsule", *FORKS, "torch", "numpy", "hydra-core")
 # Without these, glibc returns the memory of a large tensor and requests it again each time, in small pages.
 _LARGE = "4000000000"
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": _LARGE, "MALLOC_TRIM_THRESHOLD_": _LARGE, "MALLOC_TOP_PAD_": "100000000"}
@@ -55,23 +54,19 @@ def child_environment(gpus: str) -> dict[str, str]:
     return {**os.environ, **own}
 
 
-def choose_machines(options: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
+def choose_machines(gpus: int | None, processes: int | None, nodes: int, environment: Mapping[str, str]) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
     It is a LabError if they are not available, or if the number of this node is unknown.
     """
-    visible = visible_gpus(environment)
-    on_cpu = bool(options["processes"]) or options["gpus"] == "0"
-    if options["processes"] and options["gpus"] not in ("", "0"):
+    if processes and gpus:
         raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
-    count = 0 if on_cpu else len(visible)
-    if options["gpus"] and not on_cpu:
-        count = whole("--gpus", options["gpus"])
+    visible = visible_gpus(environment)
+    count = 0 if processes else len(visible) if gpus is None else gpus
     if count > len(visible):
         remedy = "give a smaller number, or --gpus 0 to train on the CPU"
         raise LabError(f"--gpus {count}: only {len(visible)} visible here; {remedy}")
-    processes = count or whole("--processes", options["processes"] or 1, high=MOST_PROCESSES)
-    nodes = whole("--nodes", options["nodes"] or 1, high=100_000)
+    processes = count or processes or 1
     node, launcher = _node(nodes, environment) if nodes > 1 else (0, ["--standalone"] if processes > 1 else [])
     if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
         launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
@@ -81,23 +76,19 @@ def choose_machines(options: Mapping[str, str], environment: Mapping[str, str]) 
 def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
     """Return the number of this node, and the torchrun options to reach the first node."""
     number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
-    if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
+    if not number.isdecimal() or int(number) >= nodes:
         remedy = f"start with srun, or set NODE_RANK, 0 to {nodes - 1}, and MASTER_ADDR"
         raise LabError(f"--nodes {nodes}: the number of this node is unknown; {remedy}")
     address = environment.get("MASTER_ADDR")
     if not address:
         step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
-        if not step:
+        names = " ".join(output("scontrol", "show", "hostnames", step)).split() if step else []
+        if not names:
             raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
-        address = next(iter(" ".join(output("scontrol", "show", "hostnames", step)).split()), "")
-        if not address:
-            raise LabError(f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it")
-    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
-        raise LabError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")
+        address = names[0]
     # Jobs that share a node must not share a port.
-    job = whole("SLURM_JOB_ID", environment.get("SLURM_JOB_ID") or 0, low=0, high=10**18)
-    port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
-    ends = ["--master-addr", address, "--master-port", str(port)]
+    port = environment.get("MASTER_PORT") or str(29500 + int(environment.get("SLURM_JOB_ID") or 0) % 1000)
+    ends = ["--master-addr", address, "--master-port", port]
     return int(number), ["--nnodes", str(nodes), "--node-rank", str(int(number)), *ends]
 
 

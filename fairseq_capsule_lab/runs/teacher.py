@@ -10,7 +10,7 @@ from fairseq.data.data_utils import infer_language_pair
 
 from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_unknown_architecture
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
-from fairseq_capsule_lab.errors import LabError, name, place, whole
+from fairseq_capsule_lab.errors import LabError
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
@@ -24,24 +24,17 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
     source, target = infer_language_pair(data)
     if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
         raise LabError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
-    for path, what in ((teacher, "TEACHER"), (data, "DATA")):
-        place(what, os.path.realpath(path))
-    for language in (source, target):
-        name(f"the language of a file in {data}", language)
+    if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
+        raise LabError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     state = read_checkpoint(teacher)
-    if not isinstance(state.get("model"), dict):
-        raise LabError(f"{teacher}: it contains no model; give a checkpoint of fairseq")
     refuse_other_languages(teacher, state, source, target)
     dictionaries = (read_dictionary(f"{data}/dict.{language}.txt") for language in (source, target))
     refuse_other_dictionaries(teacher, state, *dictionaries)
-    if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
-        raise LabError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     config = (state.get("cfg") or {}).get("model") or state.get("args")
     option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
     if not plugin:
         refuse_unknown_architecture(option("_name") or option("arch"))
-    longest = whole(f"{teacher}: max_target_positions", option("max_target_positions") or 1024)
-    return source, target, longest
+    return source, target, option("max_target_positions") or 1024
 
 
 def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:

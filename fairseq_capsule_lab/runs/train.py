@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
-from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
+from fairseq_capsule_lab.runs.folder import LAST, RunFolder
 from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
@@ -30,33 +30,29 @@ SHOWN = (
     (re.compile(rb"\[[^]]*\]\[[^]]*\]\[WARNING\] - "), b"  warning: "),
 )
 _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
-_CONSEQUENCE = re.compile(r"torch\.distributed|.*Connection (reset|closed) by peer")
-_OWN = re.compile(r"(fairseq_capsule|fairseq_capsule_lab|hydra|omegaconf)\.errors\.\w+: ")
-_CONFIGURATION = re.compile(r"(hydra|omegaconf)\.errors\.")
+_CONSEQUENCE = re.compile(r"torch\.distributed|Connection (reset|closed) by peer")
 _HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _PERIOD = 0.2  # seconds between two looks at the log
 
 
-def train(program: str, words: Sequence[str], arguments: Mapping[str, str], overrides: Sequence[str]) -> None:
+def train(program: str, words: Sequence[str], args: Namespace) -> None:
     """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
-    planned = plan(arguments, overrides, os.environ)
+    planned = plan(args, os.environ)
     gpus = ",".join(planned.machines.gpus)
-    if arguments.get("dry-run"):
-        show(planned.command, gpus=gpus)
+    folder = Folder(args.out, SCRIPT)
+    if args.dry_run:
+        show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
         return
     environment = machine.child_environment(gpus)
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
     if count and subprocess.run([sys.executable, "-c", test], env=environment).returncode:
         raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
-    folder = Folder(arguments["out"], SCRIPT)
+    folder.path.mkdir(parents=True, exist_ok=True)
     # Nodes but the first one do not lock the folder: they write only their own logs.
-    with folder.locked(LINKS) if planned.machines.node == 0 else folder.made(LINKS):
-        if (folder.path / LAST).exists() != planned.resumes:
-            # Another start wrote its first checkpoint before this one had the lock.
-            planned = plan(arguments, overrides, os.environ)
+    with folder.locked() if planned.machines.node == 0 else contextlib.nullcontext():
         training = Training(program, folder, planned)
         if training.begin(command_line(program, words)):
             training.end(training.supervise(environment))
@@ -80,13 +76,12 @@ class Training:
             self.run.bind(self.plan.settings, self.folder.out)
             intact = self.run.recover_last(self.folder.out)
             if intact:
-                name = one_line(intact.name)
-                print(f"checkpoint_last.pt was truncated by an interruption: continuing from {name}")
+                print(f"checkpoint_last.pt was truncated by an interruption: continuing from {intact.name}")
         # If all updates are saved and it started again, fairseq would make one more update.
         if self.run.is_finished or 0 < self.plan.max_update <= self.run.resume_update:
             if self.node == 0 and not self.run.is_finished:
                 self.run.finish()
-            print(f"{one_line(self.folder.out)}: finished, nothing to do")
+            print(f"{self.folder.out}: finished, nothing to do")
             return False
         if self.node == 0:
             facts = {"start": _now(), "command": command, **machine.facts(plugins.OWN), "processes": self.plan.where}
@@ -94,19 +89,20 @@ class Training:
             self.run.note_start(facts)
         line = f"{self.program}: {self.plan.where}; effective batch: {self.plan.batch}"
         print(f"{line}\nlog: {self.log}; loading data and model", flush=True)
-        with self.folder.writing(), open(self.log, "a", encoding="utf-8") as stream:
+        with open(self.log, "a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
         return True
 
     def supervise(self, environment: Mapping[str, str]) -> int:
         """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
-        show(self.plan.command, gpus=",".join(self.plan.machines.gpus))
+        command = [*self.plan.command, *(self.plan.resuming if self.run.last_checkpoint.exists() else [])]
+        show(command, gpus=",".join(self.plan.machines.gpus))
         with handling(_SIGNALS, self._interrupt):
             with open(self.log, "ab") as stream:
                 # The child inherits the lock: if this process is killed, the folder stays locked until the training
                 # ends. It stays in the caller's folder, because paths in the settings are relative to it.
                 self.child = subprocess.Popen(
-                    self.plan.command,
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -144,13 +140,10 @@ class Training:
             return
         # fairseq's status is unreliable: it may be 0 after an error.
         if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
-            reason = self._reason(status)
-            advice = "fix the cause and run the same command again"
-            raise self._failure(reason, "correct the command" if _CONFIGURATION.match(reason) else advice)
-        update = self.run.resume_update
+            raise self._failure(self._reason(status), "fix the cause and run the same command again")
         self.run.note_end(_now(), "finished")
         self.run.finish()
-        print(f"ready: {self.folder.path}, {update} updates")
+        print(f"ready: {self.folder.path}, {self.run.resume_update} updates")
 
     def _lines(self) -> Iterator[str]:
         """Yield the lines that this start added to the log."""
@@ -166,8 +159,8 @@ class Training:
         reason = last = ""
         for last in self._lines():
             error = _ERROR.fullmatch(last)
-            if error and not _CONSEQUENCE.match(error[1] + error[2]):
-                reason = error[1] + error[2]
+            if error and not _CONSEQUENCE.search(last):
+                reason = error[1].rpartition(".")[2] + error[2]
             elif last.startswith(_HINTS):
                 reason += f" {last}"
         if not reason and status < 0:
@@ -175,11 +168,10 @@ class Training:
         return reason or last
 
     def _failure(self, reason: str, advice: str) -> LabError:
-        reason = _OWN.sub("", reason, count=1) if _OWN.match(reason) else reason
         for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
             rest.unlink(missing_ok=True)
         if self.node == 0:
-            with contextlib.suppress(UserError, OSError):
+            with contextlib.suppress(LabError):  # the disk is full
                 self.run.note_end(_now(), reason)
         return LabError(f"{reason} (full log: {self.log}); {advice}")
 

@@ -115,9 +115,11 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
     assert mean["means.initted"].tolist() == [True, True]
 
 
-def test_half_precision_is_summed_in_higher_precision(tmp_path):
-    paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, 1.0]).half()}) for i in range(4)]
-    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # two exceed float16
+def test_half_precision_is_summed_in_higher_precision(command, tmp_path):
+    paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, float(i)]).half()}) for i in (1, 2, 6)]
+    assert command("average", *paths, "--output", tmp_path / "mean.pt").status == 0
+    mean = load_checkpoint_to_cpu(str(tmp_path / "mean.pt"))["model"]["w"]
+    assert mean.tolist() == [60000.0, 3.0]  # two exceed float16
 
 
 @pytest.mark.parametrize("stored", ["once", "twice"])
@@ -162,18 +164,6 @@ def test_the_average_of_a_copied_run_is_the_same_file(command, run_dir, tmp_path
     assert first == second
 
 
-def test_given_files_are_averaged(command, tmp_path):
-    files = [write(tmp_path / f"{i}.pt", {"w": torch.full((2,), float(i))}) for i in (1, 2, 6)]
-    assert command("average", *files, "--output", tmp_path / "mean.pt").status == 0
-    assert load_checkpoint_to_cpu(str(tmp_path / "mean.pt"))["model"]["w"].tolist() == [3.0, 3.0]
-
-
-def test_fairseq_translates_with_the_average(command, training, generate):
-    assert command("average", training / "run", "--last", 2, "--output", training / "mean.pt").status == 0
-    output = generate("mean.pt", "--remove-bpe")
-    assert len(re.findall(r"^H-\d+\t", output.read_text(encoding="utf-8"), re.MULTILINE)) == 24
-
-
 def test_the_best_checkpoints_of_a_real_training_are_found(training):
     best = best_checkpoints(training / "run", 2)
     assert all(re.fullmatch(r"checkpoint\.best_loss_\d+\.\d{4}\.pt", path.name) for path in best)
@@ -181,84 +171,48 @@ def test_the_best_checkpoints_of_a_real_training_are_found(training):
     assert recorded == sorted(recorded)
 
 
-class TestRefusals:
-    def test_too_few_checkpoints_are_refused(self, refused, run_dir):
-        line = refused("average", run_dir, "--last", 20)
-        assert "epoch checkpoints (checkpointE.pt): 11 found, but 20 requested" in line
-        assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
-
-    def test_a_missing_folder_and_a_file_are_refused(self, refused, run_dir):
-        assert refused("average", run_dir / "no", "--last", 1).startswith(
-            f"{run_dir / 'no'}: No such file or directory"
-        )
-        assert "checkpoint1.pt: a file, not a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
-
-    def test_missing_or_contradictory_choices_are_refused(self, refused, run_dir):
-        assert "--last N or --best N" in refused("average", run_dir)
-        assert "give --output FILE" in refused("average", run_dir / "checkpoint1.pt")
-        assert "--updates and --upto choose from a folder" in refused(
-            "average", run_dir / "checkpoint1.pt", "--upto", 3, "--output", run_dir / "mean.pt"
-        )
-        assert "give only that folder" in refused("average", run_dir, run_dir / "checkpoint1.pt", "--last", 1)
-
-    def test_a_missing_file_is_named(self, refused, tmp_path):
-        line = refused("average", tmp_path / "no.pt", "--output", tmp_path / "mean.pt")
-        assert line == f"{tmp_path / 'no.pt'}: No such file or directory"
-
-    @pytest.mark.parametrize("content", ["cut", "text", "nothing", "list", "parameters only"])
-    def test_a_file_that_is_not_a_checkpoint_is_refused(self, refused, run_dir, content):
-        broken = run_dir / "checkpoint11.pt"
-        if content == "cut":
-            broken.write_bytes(broken.read_bytes()[:-300])
-        elif content in ("text", "nothing"):
-            broken.write_text("no checkpoint\n" if content == "text" else "")
-        else:
-            torch.save([1, 2] if content == "list" else {"w": torch.ones(2)}, broken)
-        assert refused("average", run_dir, "--last", 2).startswith(f"{broken}: ")
-        assert not (run_dir / "checkpoint_avg_last2.pt").exists()
-
-    @pytest.mark.parametrize(
-        "parameters, problem",
-        [
-            ({"w": torch.ones(3)}, "parameter w is of shape [3], in {} it is of shape [2]"),
-            ({"v": torch.ones(2)}, "parameter w is missing, in {} it is of shape [2]"),
-            ({"w": torch.ones(2), "v": torch.ones(2)}, "parameter v is of shape [2], in {} it is missing"),
-        ],
-    )
-    def test_a_checkpoint_of_another_model_is_refused(self, refused, run_dir, parameters, problem):
-        write(run_dir / "checkpoint11.pt", parameters)
-        line = refused("average", run_dir, "--last", 2)
-        assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
-
-    def test_a_full_disk_is_reported(self, refused, run_dir):
-        assert refused("average", run_dir, "--last", 1, "--output", "/dev/full") == (
-            "/dev/full: not written: No space left on device; choose another place for the output"
-        )
-
-    def test_an_output_in_a_missing_folder_is_refused(self, refused, run_dir):
-        assert "/dev/full/mean.pt: no such folder" in refused(
-            "average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt"
-        )
-        assert f"{run_dir}: a folder" in refused("average", run_dir, "--last", 1, "--output", run_dir)
-
-    def test_an_older_average_is_kept_after_a_failure(self, refused, run_dir):
-        before = sorted(run_dir.iterdir())
-        older = write(run_dir / "checkpoint_avg_last2.pt").read_bytes()
-        (run_dir / "checkpoint10.pt").write_bytes(b"")
-        refused("average", run_dir, "--last", 2)
-        assert (run_dir / "checkpoint_avg_last2.pt").read_bytes() == older
-        assert sorted(run_dir.iterdir()) == sorted([*before, run_dir / "checkpoint_avg_last2.pt"])
+def test_what_cannot_be_chosen_is_refused(refused, run_dir):
+    line = refused("average", run_dir, "--last", 20)
+    assert "epoch checkpoints (checkpointE.pt): 11 found, but 20 requested" in line
+    assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
+    assert "--last N or --best N" in refused("average", run_dir)
+    first = run_dir / "checkpoint1.pt"
+    assert "give --output FILE" in refused("average", first)
+    line = refused("average", first, "--upto", 3, "--output", run_dir / "mean.pt")
+    assert "--updates and --upto choose from a folder" in line
+    assert "give only that folder" in refused("average", run_dir, first, "--last", 1)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_parameters_that_are_not_finite_are_named(tmp_path, refused, value):
-    good = write(tmp_path / "good.pt", {"w": torch.ones(3)})
-    bad = write(tmp_path / "bad.pt", {"w": torch.tensor([1.0, value, 1.0])})
-    message = refused("average", good, bad, "--output", tmp_path / "mean.pt")
-    assert message.startswith(f"{bad}: parameter w is not finite")
-    assert not (tmp_path / "mean.pt").exists()
+@pytest.mark.parametrize("content", ["cut", "nothing", "parameters only"])
+def test_a_file_that_is_not_a_checkpoint_is_refused_and_an_older_average_kept(refused, run_dir, content):
+    broken = run_dir / "checkpoint11.pt"
+    older = write(run_dir / "checkpoint_avg_last2.pt").read_bytes()
+    before = sorted(run_dir.iterdir())
+    if content == "parameters only":
+        torch.save({"w": torch.ones(2)}, broken)
+    else:
+        broken.write_bytes(broken.read_bytes()[:-300] if content == "cut" else b"")
+    assert refused("average", run_dir, "--last", 2).startswith(f"{broken}: ")
+    assert (run_dir / "checkpoint_avg_last2.pt").read_bytes() == older and sorted(run_dir.iterdir()) == before
 
 
-def test_an_empty_model_is_named(tmp_path, refused):
-    empty = write(tmp_path / "empty.pt", {})
-    assert refused("average", empty, "--output", tmp_path / "mean.pt").startswith(f"{empty}: its model has no param")
+@pytest.mark.parametrize(
+    "parameters, problem",
+    [
+        ({"w": torch.ones(3)}, "parameter w is of shape [3], in {} it is of shape [2]"),
+        ({"v": torch.ones(2)}, "parameter w is missing, in {} it is of shape [2]"),
+        ({"w": torch.ones(2), "v": torch.ones(2)}, "parameter v is of shape [2], in {} it is missing"),
+        ({"w": torch.tensor([1.0, float("nan")])}, "parameter w is not finite"),
+        ({}, "its model has no parameters"),
+    ],
+)
+def test_parameters_that_have_no_mean_are_refused(refused, run_dir, parameters, problem):
+    write(run_dir / "checkpoint11.pt", parameters)
+    line = refused("average", run_dir, "--last", 2)
+    assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
+    assert not (run_dir / "checkpoint_avg_last2.pt").exists()
+
+
+def test_a_full_disk_is_reported(refused, run_dir):
+    line = refused("average", run_dir, "--last", 1, "--output", "/dev/full")
+    assert line == "/dev/full: not written: No space left on device; choose another place for the output"

@@ -77,6 +77,7 @@ FAULTS = {
     arguments.given: {"no value": ""},
 }
 VALID = {"checkpoint": "file", "data": "folder", "hypothesis": "file", "first": "file", "source": "file"}
+VALID |= {"run": "folder", "teacher": "file"}
 
 
 def kind_of(param):

@@ -71,53 +71,35 @@ class TestRefusals:
         assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
         assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
 
-    @pytest.mark.parametrize("number", [1, 3])
-    def test_a_missing_sentence_names_the_flag_of_fairseq(self, refused, generated, reference, tmp_path, number):
-        part = tmp_path / "part.out"
-        part.write_text(re.sub(rf"(?m)^[STHDP]-{number}\t.*\n", "", generated.read_text(encoding="utf-8")))
-        assert "; generate it again with --required-batch-size-multiple 1, " in refused("score", part, reference)
-
-    def test_empty_files_are_refused(self, refused, reference, tmp_path):
-        empty = write(tmp_path / "empty", [])
-        assert refused("score", empty, reference).startswith(f"{empty}: empty")
-        assert refused("score", reference, empty).startswith(f"{empty}: empty")
-
-    def test_a_missing_file_and_a_folder_are_refused(self, refused, reference, tmp_path):
-        assert refused("score", tmp_path / "no", reference) == f"{tmp_path / 'no'}: No such file or directory"
-        assert refused("score", tmp_path, reference) == f"{tmp_path}: a folder; name a file"
-
-    def test_another_encoding_is_refused(self, refused, reference, tmp_path):
-        latin = tmp_path / "latin"
-        latin.write_bytes("\n".join(REFERENCES).encode("latin-1"))
-        assert refused("score", latin, reference).startswith(f"{latin}, line 1: not UTF-8")
-
     @pytest.mark.parametrize(
         "pattern, replacement, problem",
         [
+            (r"(?m)^[STHDP]-3\t.*\n", "", "; generate it again with --required-batch-size-multiple 1, "),
             (r"(?m)^[STHD]-1\t.*\n", "", ": 1 of 4 sentences missing (S-1)"),
             (r"(?m)^[HD]-[13]\t.*\n", "", ": 2 of 4 sentences missing (H-1, H-3)"),
-            (r"(?m)^T-3\t.*\n", "", ": 1 of 4 sentences missing (T-3)"),
             (r"(?m)^S-3\t", "S-2\t", ", line 13: S-2 occurs twice"),
             (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: truncated after the score -0."),
         ],
     )
     def test_damaged_output_is_refused(self, refused, generated, reference, pattern, replacement, problem):
         generated.write_text(re.sub(pattern, replacement, GENERATED), encoding="utf-8")
-        line = refused("score", generated, reference)
-        assert line.startswith(f"{generated}{problem}")
+        assert problem in refused("score", generated, reference)
 
-    @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
+    def test_empty_files_and_another_encoding_are_refused(self, refused, reference, tmp_path):
+        empty, latin = write(tmp_path / "empty", []), tmp_path / "latin"
+        latin.write_bytes("\n".join(REFERENCES).encode("latin-1"))
+        assert refused("score", reference, empty).startswith(f"{empty}: empty")
+        assert refused("score", latin, reference).startswith(f"{latin}, line 1: not UTF-8")
+
+    @pytest.mark.parametrize("language", ["pt_BR", "zh-Hans", "cmn", "esperanto"])
     def test_any_language_code_is_accepted(self, command, reference, language, tmp_path):
         named = write(tmp_path / f"reference.{language}", REFERENCES)
         by_option = command("score", reference, named, "--lang", language)
         assert by_option.status == 0
         assert ("tok:zh" in by_option.out) == language.startswith(("zh", "cmn"))
-        if language[2:3] in ("", "_", "-"):
+        if language[2:3] in ("_", "-"):
             assert command("score", reference, named).out == by_option.out
 
     def test_a_reference_without_a_language_is_refused(self, refused, reference, tmp_path):
         nameless = write(tmp_path / "reference", REFERENCES)
         assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
-
-    def test_a_full_disk_is_reported(self, refused, generated, reference):
-        assert refused("score", generated, reference, "--output", "/dev/full").startswith("/dev/full: not written")

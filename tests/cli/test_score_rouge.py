@@ -76,30 +76,9 @@ def test_an_output_that_fairseq_joined_keeps_its_spaces(score, reference, tmp_pa
     assert (tmp_path / "joined").read_text(encoding="utf-8").splitlines() == HYPOTHESES
 
 
-def test_options_of_bleu_are_refused(refused, reference):
-    assert refused("score", "--rouge", "--tokenized", "yes", reference, reference).startswith("--tokenized applies")
-
-
 def test_case_counts_unless_lowercase_is_given(score, reference, tmp_path):
     upper, lower = write(tmp_path / "upper", ["CEO"] * 4), write(tmp_path / "lower", ["ceo"] * 4)
     assert of(score(upper, lower)) == dict.fromkeys(MEASURES, 0)
     printed = score(upper, lower, "--lowercase")
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
     assert all("case:lc" in signature for signature in of(printed, "signature").values())
-
-
-def test_the_best_reference_counts(score, reference, tmp_path):
-    other = write(tmp_path / "other", [HYPOTHESES[0], *REFERENCES[1:]])
-    printed = score(write(tmp_path / "plain", [HYPOTHESES[0], *REFERENCES[1:]]), reference, other)
-    assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
-
-
-def test_the_difference_to_another_system_has_a_p(score, tmp_path):
-    references = write(tmp_path / "references", REFERENCES * 15)
-    better, worse = write(tmp_path / "better", HYPOTHESES * 15), write(tmp_path / "worse", ["岚泽成都"] * 60)
-    printed = score(better, references, "--against", worse, "--samples", 50)
-    alone = of(score(worse, references))
-    for name, found in of(printed, "against").items():
-        assert found["score"] == pytest.approx(alone[name])
-        assert found["difference"] == pytest.approx(of(printed)[name] - alone[name])
-        assert found["p"] == pytest.approx(1 / 51)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from capsule_routing.errors import UserError
 from fairseq_capsule_lab.evaluation.translations import read_outputs, read_translations
 
 LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}
@@ -54,10 +53,3 @@ def test_short_words_are_not_separate_characters(tmp_path):
     path.write_text("T-0\ta b\nH-0\t-0.1\ta ▁ .\nT-1\tI am\nH-1\t-0.1\t.\n", encoding="utf-8")
     found = read_translations(path)
     assert found.sentences == ["a ▁ .", "."] and found.tokenised
-
-
-def test_an_output_without_all_sentences_is_refused(tmp_path):
-    path = tmp_path / "generate.out"
-    path.write_text("S-0\ta\nH-0\t-0.1\ta\nS-2\tb\nH-2\t-0.1\tb\n", encoding="utf-8")
-    with pytest.raises(UserError, match="1 of 3 sentences missing"):
-        read_translations(path)

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary, data_utils
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.teacher import collect
-from tests.integration.commands import PLUGIN, run
+from tests.integration.commands import PATH, PLUGIN, run, wait_for
 from tests.integration.preparing import Workplace, contents
 
 
@@ -33,7 +33,7 @@ def targets(folder):
 def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
-    assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
+    assert len(re.findall(r"(?m)^\d.out: \d+ lines$", process.output)) == 3
     options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 400".split()
     command = ("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options)
     output = run(*command, env={"OMP_NUM_THREADS": "1"})  # the same batches and threads give the same rounding
@@ -69,10 +69,21 @@ def test_an_interrupted_run_is_resumed(workplace, teacher, data):
     assert contents(workplace.out) == before
 
 
+def test_an_interruption_ends_the_teacher_too(workplace, teacher, data):
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
+    workplace.stub("fairseq-generate", "echo $$ >child; exec sleep 60")
+    process = workplace.start("scripts/distill.sh", "--processes", 1, teacher, data, "out")
+    wait_for(workplace.root / "child", process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert workplace.run("kill", "-0", (workplace.root / "child").read_text().strip()).returncode != 0
+
+
 def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data):
     workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
     process = workplace.prepare("--shards", 2, teacher, data, "out")
-    assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
+    assert workplace.refused(process, "stage '0.out' failed: out of luck (full log: ")
     process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
     assert workplace.refused(process, "out was prepared with other teacher: delete it, or name another folder")
     process = workplace.prepare("--shards", 2, "--max-tokens", 99, teacher, data, "out")
@@ -94,6 +105,7 @@ def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teach
         file.rename(turned / file.name.replace("en-de", "de-en"))
     process = workplace.prepare(teacher, turned, "out")
     assert workplace.refused(process, "it translates en-de, but the data are de-en")
+    assert workplace.refused(workplace.prepare(teacher, ".", "out"), "no binarised training set in it")
     assert not workplace.out.exists()
 
 
@@ -113,16 +125,3 @@ def test_bad_translations_are_counted(data, tmp_path):
     own, distilled = targets(data), targets(out)
     assert [distilled[number] == own[number] for number in (0, 1, 7)] == [True] * 3
     assert distilled[2] == "b c" and distilled[3] == "a"
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["no.pt", ".", "out"], "no.pt: no such checkpoint"),
-        (["{teacher}", "nowhere", "out"], "nowhere: no such data folder"),
-        (["{teacher}", ".", "out"], "no binarised training set in it"),
-    ],
-)
-def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
-    process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
-    assert workplace.refused(process, message)

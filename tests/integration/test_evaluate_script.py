@@ -113,24 +113,7 @@ def test_a_folder_that_cannot_be_written_needs_no_write_unless_the_options_chang
     limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
     process = place.run(*limited, *command)
     assert (process.returncode, process.errors) == (0, "")
-    process = place.run(*limited, *command, "--lowercase")
-    assert place.refused(process, "evaluate.sh: cannot write in ", "/out/evaluation/test, which is read-only or on a")
-
-
-@pytest.mark.parametrize("link", ["evaluation", "evaluation/test/notes"])
-def test_a_run_with_a_link_is_refused(place, prepared, tmp_path, link):
-    """A script that followed it would write and delete files of another folder."""
-    elsewhere = tmp_path / "elsewhere"
-    (place.out / link).parent.mkdir(exist_ok=True)
-    if (place.out / link).exists():
-        (place.out / link).rename(elsewhere)
-    else:
-        elsewhere.write_text("untouched")
-    (place.out / link).symlink_to(elsewhere)
-    before = contents(tmp_path)
-    process = place.prepare("--lowercase", "out", prepared)
-    assert place.refused(process, f"{place.out}/{link}: a link, not a file or a folder")
-    assert contents(tmp_path) == before
+    assert place.refused(place.run(*limited, *command, "--lowercase"), "File too large")
 
 
 def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepared):
@@ -177,17 +160,13 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["nowhere", "{prepared}"], "nowhere: no checkpoints; name the run folder"),
+        (["stubs", "{prepared}"], "stubs: no checkpoints; name the run folder"),
         (["out", "{data}"], "no 'bin' and 'raw'; name the OUT of a prepare script"),
         (["out", "{prepared}", "--split", "test,test9"], "no split 'test9'"),
-        (["out", "{prepared}", "--checkpoints", "last:9"], "and last:9 averages 9; give --checkpoints last:3"),
-        (["out", "{prepared}", "--checkpoints", "../x.pt"], "--checkpoints ../x.pt: not last:N, best:N or"),
-        (["out", "{prepared}", "--results", ".."], "--results must be a name (letters, digits and _-.+=), not"),
-        (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has at most 2"),
-        (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation'; evaluate that run first"),
+        (["out", "{prepared}", "--checkpoints", "x.pt"], "--checkpoints x.pt: not last:N, best:N or"),
+        (["out", "{prepared}", "--against", "stubs"], "stubs: 'test' was not evaluated; evaluate it first"),
     ],
 )
 def test_wrong_arguments_are_refused(evaluated, prepared, data, arguments, message):
     process = evaluated.prepare(*(argument.format(prepared=prepared, data=data) for argument in arguments))
-    assert process.returncode != 0 and process.errors.count("\n") == 1, process.errors
-    assert message in process.errors
+    assert evaluated.refused(process, message)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from fairseq_capsule_lab.environment import FORKS
+from fairseq_capsule_lab.processes import FORKS
 from tests.integration.commands import PATH, wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
 from tests.integration.preparing import Workplace, check_reading, contents, read

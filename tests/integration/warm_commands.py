@@ -9,9 +9,7 @@ import atexit
 import functools
 import importlib
 import json
-import logging
 import os
-import runpy
 import shutil
 import socketserver
 import sys
@@ -39,13 +37,6 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The program that imports torch: the trial import of a plugin. Others run in a Python of their own.
-IMPORTING = "-P -c "
-OTHERS = """import os, re, sys
-if not re.match({importing!r}, " ".join(sys.argv[1:])):
-    name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
-    os.execv({python!r}, [name, *sys.argv[1:]])
-"""
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -70,20 +61,6 @@ def _run(asked):
     sys.argv = asked["command"]
     sys.executable = f"{os.path.dirname(sys.argv[0])}/python3"
     sys.path[:] = filter(None, [*os.environ.get("PYTHONPATH", "").split(":"), *sys.path])  # without the current folder
-    if sys.argv[1:2] == ["-m"]:
-        sys.argv = sys.argv[2:]
-        logging.root.setLevel(logging.WARNING)  # as before fairseq is imported
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-        return
-    if sys.argv[1:3] == ["-P", "-c"]:
-        code, sys.argv = sys.argv[3], ["-c", *sys.argv[4:]]
-        exec(code, {"__name__": "__main__"})
-        return
-    if os.path.basename(sys.argv[0]).startswith("python"):
-        sys.argv = sys.argv[1:]
-        sys.path.insert(0, os.path.dirname(sys.argv[0]))
-        runpy.run_path(sys.argv[0], run_name="__main__")
-        return
     module, function = COMMANDS[os.path.basename(sys.argv[0])]
     sys.exit(getattr(importlib.import_module(module), function)())
 
@@ -102,12 +79,11 @@ def warm_path():
     folder = environment / "bin"
     folder.mkdir()
     place = str(environment / "socket")
-    client = CLIENT.format(python=sys.executable, place=place)
-    start, rest = client.split("\n", 1)
-    python = f"{start}\n{OTHERS.format(importing=IMPORTING, python=sys.executable)}{rest}"
-    for name, text in {**dict.fromkeys(COMMANDS, client), "python": python, "python3": python}.items():
-        (folder / name).write_text(text)
+    for name in COMMANDS:
+        (folder / name).write_text(CLIENT.format(python=sys.executable, place=place))
         (folder / name).chmod(0o755)
+    for name in ("python", "python3"):
+        (folder / name).symlink_to(sys.executable)
     server = socketserver.ThreadingUnixStreamServer(place, _Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

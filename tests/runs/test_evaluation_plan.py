@@ -1,66 +1,55 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
 import shutil
-from pathlib import Path
+from argparse import Namespace
 
 import pytest
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, Settings, evaluate
 from tests.runs.test_training_plan import CONFIG
-from tests.runs.test_values import one_line
 
 
 @pytest.fixture
 def run(tmp_path):
-    """The arguments of evaluate.sh for a run with three checkpoints."""
+    """A run folder with three checkpoints."""
     for name in ("checkpoint1.pt", "checkpoint2.pt", "checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
         (tmp_path / "run").mkdir(exist_ok=True)
         (tmp_path / "run" / name).touch()
-    for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
-        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / name).touch()
     folder = RunFolder(tmp_path / "run")
     folder.write_settings(Settings(CONFIG))
     folder.finish()
-    options = dict.fromkeys(
-        [
-            "split",
-            "checkpoints",
-            "beam",
-            "lenpen",
-            "nbest",
-            "against",
-            "user-dir",
-            "max-tokens",
-            "lowercase",
-            "results",
-        ],
-        "",
-    )
-    places = {"run": str(folder.path), "data": str(tmp_path / "data")}
-    return {**places, **options}
+    return folder
 
 
-def evaluated(arguments):
-    try:
-        return evaluate.plan(arguments)
-    except LabError as error:
-        assert one_line(error)
-        return str(error)
+@pytest.fixture
+def planned(run, tmp_path):
+    """Plan the evaluation with options. Return the plan, or the one line of the error."""
+    data = tmp_path / "data"
+    for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).touch()
+    names = ["split", "checkpoints", "beam", "lenpen", "nbest", "against", "user_dir", "lowercase"]
+    options = {**dict.fromkeys(names), "max_tokens": 12000, "results": "evaluation"}
+
+    def plan(**given):
+        try:
+            return evaluate.Evaluation(Namespace(run=run.path, data=data, **{**options, **given}))
+        except LabError as error:
+            assert str(error).isprintable()
+            return str(error)
+
+    return plan
 
 
-def test_the_plan_follows_the_configuration(run):
-    plan = evaluated(run)
-    assert (plan.beam, plan.lenpen, plan.nbest, plan.task, plan.source, plan.target) == (
-        *(4, "0.6", 1),
-        *("translation", "en", "de"),
-    )
-    assert plan.average[1:5] == ("average", run["run"], "--last", "3")
-    assert plan.notes == ()
-    assert evaluated({**run, "lenpen": "1"}).lenpen == "1"
+def test_the_plan_follows_the_configuration(run, planned):
+    plan = planned()
+    assert (plan.beam, plan.lenpen, plan.nbest, plan.task) == (4, "0.6", 1, "translation")
+    assert (plan.source, plan.target, plan.splits, plan.notes) == ("en", "de", ["test"], [])
+    assert plan.average[1:5] == ("average", str(run.path), "--last", "3")
+    assert planned(lenpen=1.0).lenpen == "1" and planned(lenpen=0.0).lenpen == "0"
     plan.checkpoint.touch()
-    assert evaluated(run).average == ()
+    assert planned().average == ()
 
 
 @pytest.mark.parametrize(
@@ -72,31 +61,23 @@ def test_the_plan_follows_the_configuration(run):
         ({}, "best", ""),
     ],
 )
-def test_as_many_checkpoints_are_averaged_as_there_are(run, keep, taken, note):
-    folder = Path(run["run"])
-    (folder / "checkpoint_best.pt").touch()
-    RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
-    plan = evaluated(run)
+def test_as_many_checkpoints_are_averaged_as_there_are(run, planned, keep, taken, note):
+    run.write_settings(Settings({**CONFIG, "checkpoint": keep}))
+    plan = planned()
     assert plan.checkpoint.stem.endswith(taken)
     assert [text.partition(" has ")[2] for text in plan.notes] == [note] * bool(note)
-    refusal = "last:4 averages 4; give --checkpoints last:3 or checkpoint_"
-    assert refusal in evaluated({**run, "checkpoints": "last:4"})
-    for path in folder.glob("checkpoint[0-9]*.pt"):
+    assert "checkpoints (checkpointE.pt): 3 found, but 4 requested" in planned(checkpoints="last:4")
+    for path in run.path.glob("checkpoint[0-9]*.pt"):
         path.unlink()
-    assert evaluated(run).checkpoint.name == "checkpoint_best.pt"
-    (folder / "checkpoint_best.pt").unlink()
-    assert evaluated(run).endswith("; give --checkpoints checkpoint_last.pt")
-    assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
+    assert planned().checkpoint.name == "checkpoint_best.pt"
+    assert planned(checkpoints="checkpoint_last.pt").checkpoint.name == "checkpoint_last.pt"
 
 
-def test_a_training_that_ended_within_an_epoch_is_noted(run):
-    folder = Path(run["run"])
-    assert evaluated(run).notes == ()  # checkpoint_last.pt is a copy of the newest one
-    (folder / "checkpoint_last.pt").write_text("later")
-    (note,) = evaluated(run).notes
-    assert note.startswith(
-        "checkpoint_last.pt is newer than checkpoint3.pt, the newest of the checkpoints that are aver"
-    )
+def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
+    assert planned().notes == []  # checkpoint_last.pt is a copy of the newest one
+    run.last_checkpoint.write_text("later")
+    (note,) = planned().notes
+    assert note.startswith("checkpoint_last.pt is newer than checkpoint3.pt, the newest of the checkpoints")
     assert note.endswith("; --checkpoints checkpoint_last.pt translates with it")
 
 
@@ -113,36 +94,25 @@ def test_a_training_that_ended_within_an_epoch_is_noted(run):
         (None, ""),
     ],
 )
-def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scoring):
+def test_translations_are_scored_as_their_text_was_tokenised(planned, tmp_path, prepared, scoring):
     if prepared is not None:
-        (Path(run["data"]) / "settings").write_text(prepared, encoding="latin-1")
-    assert " ".join(evaluated(run).scoring) == f"--lang de {scoring}".rstrip()
+        (tmp_path / "data/settings").write_text(prepared, encoding="latin-1")
+    assert " ".join(planned().scoring) == f"--lang de {scoring}".rstrip()
 
 
-def test_a_run_folder_does_not_name_a_program(run, my_plugin, forked_plugins):
-    """The plugin is imported only if the user names it too."""
-    recorded = {**CONFIG, "common": {"user_dir": str(my_plugin)}}
-    RunFolder(Path(run["run"])).write_settings(Settings(recorded))
-    refused = evaluated(run)
+def test_a_run_folder_does_not_name_a_program(run, planned, my_plugin):
+    """The plugin is used only if the user names it too."""
+    run.write_settings(Settings({**CONFIG, "common": {"user_dir": str(my_plugin)}}))
+    refused = planned()
     assert f"trained with the plugin {my_plugin}" in refused and "if you trust it, give its folder by --user" in refused
-    assert not (my_plugin / "imported").exists()
-    plan = evaluated({**run, "user-dir": "my_plugin"})
-    assert (plan.plugin, plan.notes) == (my_plugin, ())
+    plan = planned(user_dir="my_plugin")
+    assert (plan.plugin, plan.notes) == (my_plugin, [])
     other = shutil.copytree(my_plugin, my_plugin.with_name("other_plugin"))
-    plan = evaluated({**run, "user-dir": str(other)})
+    plan = planned(user_dir=str(other))
     assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.notes[0]
+    assert not (my_plugin / "imported").exists()
 
 
-def test_a_run_that_names_no_plugin_can_be_given_one(run, my_plugin, forked_plugins):
-    plan = evaluated({**run, "user-dir": str(my_plugin)})
-    assert (plan.plugin, plan.notes) == (my_plugin, ())
-
-
-@pytest.mark.parametrize("which", ["run", "against"])
-def test_an_evaluation_of_a_folder_with_a_link_is_refused(run, which, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    other = shutil.copytree(run["run"], tmp_path / "other")
-    folder = Path({"run": run["run"], "against": other}[which])
-    (folder / "evaluation").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    outcome = evaluated({**run, "against": str(other) if which == "against" else ""})
-    assert str(outcome).startswith(f"{folder}/evaluation: a link")
+def test_a_run_that_names_no_plugin_can_be_given_one(planned, my_plugin):
+    plan = planned(user_dir=str(my_plugin))
+    assert (plan.plugin, plan.notes) == (my_plugin, [])

@@ -50,7 +50,7 @@ def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
         work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
 
 
-def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
+def test_a_run_of_another_plugin_is_refused(tmp_path):
     for folder in ("plugins/mine", "others/mine"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")

@@ -148,7 +148,7 @@ def _require_same_text(run: Path, output: Translations, path: Path, references: 
 def _source_language(run: Path, data: Path) -> str:
     """The source language of a run's settings, or as in evaluate.sh of the binarised files' names; "" without both."""
     with contextlib.suppress(UserError):
-        if stated := RunFolder(run).settings().name("task.source_lang", ""):
+        if stated := RunFolder(run).settings().get("task.source_lang"):
             return stated
     return (infer_language_pair(str(data / "bin"))[0] or "") if (data / "bin").is_dir() else ""
 
