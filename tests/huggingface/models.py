@@ -17,14 +17,10 @@ TRANSFORMERS = [
 ROUTED = [
     ("capsule_transformer", {}),
     ("gdr_transformer_base", {}),
-    ("gdr_transformer_base", {"past_future": "clf"}),
     ("gdr_transformer_base", {"past_future": "attn"}),
-    ("gdr_transformer_base", {"past_future_iterations": 1, "guided_heads": "none"}),
     ("gret_transformer_base", {}),
-    ("selective_transformer_base", {}),
     ("selective_transformer_base", {"selective_attention": "none", "query_key_norm": "decoder"}),
     ("selective_transformer_base", {"encoder_routing": "both", "decoder_routing": "horizontal"}),
-    ("selective_transformer_base", {"selective_attention": "encoder", "decoder_routing": "horizontal"}),
     ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}),
 ]
 SENTENCES = make_sentences([(7, 5), (1, 9), (12, 2), (5, 8)])

@@ -68,18 +68,12 @@ def assert_close(left, right):
     "options, problem",
     [
         ({"encoder_routng": "both"}, "CapsuleConfig has no option encoder_routng; did you mean encoder_routing"),
-        ({"adaptive_softmax_cutoff": "10"}, "CapsuleConfig has no option adaptive_softmax_cutoff"),
-        ({"hidden_size": 64}, "CapsuleConfig has no option hidden_size"),
         ({"encoder_layers": 0}, "encoder_layers must be at least 1, not 0"),
-        ({"label_smoothing": -0.1}, "label_smoothing must be at least 0"),
         ({"encoder_attention_heads": 7}, "encoder_attention_heads 7 must divide encoder_embed_dim 512"),
         ({"encoder_routing_layers": [7]}, "encoder_routing_layers must be layers from 1 to 6"),
         ({"guided_heads": "both"}, "guided_heads both needs past_future"),
         ({"share_all_embeddings": True, "source_vocab_size": 9}, "needs source_vocab_size and vocab_size to be equal"),
-        ({"share_all_embeddings": True, "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_input_dim"),
-        ({"share_decoder_input_output_embed": True, "decoder_output_dim": 64}, "shared embeddings need"),
         ({"global_representation": "mean", "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_output_dim"),
-        ({"global_representation": "mean", "encoder_layers": 1}, "gru needs at least 2 encoder layers"),
     ],
 )
 def test_wrong_options_are_refused(options, problem):
@@ -157,7 +151,7 @@ def test_a_training_step_without_labels_warns(caplog):
     assert "without labels the losses of PAST and FUTURE are not computed" in caplog.text
 
 
-@every_system
+@pytest.mark.parametrize("system", ["everything", "selective"])
 def test_gradient_checkpointing_changes_no_gradient(system):
     model = build(**SYSTEMS[system]).double().train()
     expected = gradients(model, **batch())[1]
@@ -173,7 +167,7 @@ def test_a_compiled_model_has_the_same_gradients(system):
     assert_close(gradients(torch.compile(model, backend="aot_eager"), **batch())[1], expected)
 
 
-@pytest.mark.parametrize("system", ["gdr", "clf", "attn", "gret"])
+@pytest.mark.parametrize("system", ["gdr", "attn", "gret"])
 def test_a_fine_tuned_model_starts_as_its_baseline(tmp_path, system, caplog):
     baseline = build(share_all_embeddings=True)
     with torch.no_grad():
@@ -215,7 +209,7 @@ def test_a_module_of_which_a_part_was_loaded_keeps_that_part(tmp_path):
     assert torch.equal(ours.agreement_vector, theirs.agreement_vector)
 
 
-@every_system
+@pytest.mark.parametrize("system", ["everything", "selective"])
 def test_generation_with_constraints_and_a_saved_model(tmp_path, system):
     model = build(**SYSTEMS[system]).eval()
     model.save_pretrained(tmp_path)
