@@ -27,11 +27,6 @@ def test_a_missing_library_is_named_with_the_extra_that_installs_it(library, ext
     assert str(error) == f"{library.split('.')[0]} is not installed: pip install 'fairseq-capsule[{extra}]'"
 
 
-def test_other_missing_modules_lead_to_doctor():
-    error = missing_library(ModuleNotFoundError("No module named 'fairseq'", name="fairseq"))
-    assert str(error) == "No module named 'fairseq'; 'fairseq-capsule doctor' states what to install"
-
-
 def test_a_command_names_the_extra_that_it_needs(monkeypatch, capsys):
     def without_matplotlib(name):
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")

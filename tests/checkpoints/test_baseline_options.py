@@ -104,17 +104,20 @@ def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, base
     assert {name: value.shape for name, value in again.items()} == {name: value.shape for name, value in ours.items()}
 
 
+def save_ours(path, config, dictionaries):
+    """Save a new model of this package, as a training of it does."""
+    model = CapsuleTranslationTask(CapsuleTranslationConfig(), *dictionaries).build_model(config)
+    options = Namespace(**OmegaConf.to_container(config, enum_to_str=True))
+    save(path, model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
+
+
 def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
-    both = dictionaries({})
-    task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
     for arch, started, own in (
         ("capsule_lstm", "gdr_lstm", {"encoder_directions": 1}),
         ("gret_transformer_tiny", "gdr_transformer_base", {"encoder_attention_heads": 3}),
     ):
-        config = config_of(arch, encoder_layers=2, encoder_embed_dim=12, decoder_layers=2, decoder_embed_dim=12, **own)
-        model = task.build_model(config)
-        options = OmegaConf.to_container(config, enum_to_str=True)
-        save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
+        sizes = {"encoder_layers": 2, "encoder_embed_dim": 12, "decoder_layers": 2, "decoder_embed_dim": 12, **own}
+        save_ours(tmp_path / "base.pt", config_of(arch, **sizes), dictionaries({}))
         taken = config_of(started)
         take(taken, tmp_path / "base.pt")
         assert (taken.encoder_layers, taken.encoder_embed_dim) == (2, 12)
@@ -155,37 +158,17 @@ def test_a_baseline_that_computes_something_else_is_refused(tmp_path, options, s
 
 
 def test_a_baseline_with_another_routing_is_refused(tmp_path):
-    """Horizontal routing has no parameters."""
+    """Horizontal routing has no parameters. A mechanism that the baseline does not have may be added."""
     words = dictionaries({})
     task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "baseline.pt")), *words)
     routing = {"encoder_routing": "horizontal", "decoder_routing": "none"}
-    config = config_of("capsule_transformer", **TRANSFORMER, **routing)
-    save(
-        tmp_path / "baseline.pt",
-        model=task.build_model(config, from_checkpoint=True).state_dict(),
-        cfg={"task": {}, "model": Namespace(**OmegaConf.to_container(config, enum_to_str=True))},
-        args=None,
-    )
-    assert task.build_model(config_of("capsule_transformer", **TRANSFORMER, **routing))
+    save_ours(tmp_path / "baseline.pt", config_of("capsule_transformer", **TRANSFORMER, **routing), words)
+    for added in ({}, {"decoder_routing": "horizontal"}, {"past_future": "gdr", "guided_heads": "both"}):
+        assert task.build_model(config_of("capsule_transformer", **TRANSFORMER, **{**routing, **added}))
     with pytest.raises(UserError, match="its encoder_routing is 'horizontal', but that of the model is 'none'"):
         task.build_model(config_of("gdr_transformer_base", **TRANSFORMER))
     with pytest.raises(UserError, match="its routing_iterations is '3', but that of the model is '2'"):
         task.build_model(config_of("capsule_transformer", **TRANSFORMER, **routing, routing_iterations=2))
-
-
-def test_a_mechanism_may_be_added_to_a_baseline_that_routes(tmp_path):
-    words = dictionaries({})
-    for name, arch, without, with_it in (
-        ("a", "gdr_transformer_base", {"guided_heads": "none"}, {"guided_heads": "both"}),
-        ("b", "capsule_transformer", {"decoder_routing": "none"}, {"decoder_routing": "horizontal"}),
-    ):
-        path = tmp_path / f"{name}.pt"
-        task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(path)), *words)
-        config = config_of(arch, **TRANSFORMER, **without)
-        options = Namespace(**OmegaConf.to_container(config, enum_to_str=True))
-        model = task.build_model(config, from_checkpoint=True)
-        save(path, model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
-        assert task.build_model(config_of(arch, **TRANSFORMER, **with_it))
 
 
 def test_options_without_a_value_are_not_compared(tmp_path):

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capsule_routing.errors import UserError
 from capsule_routing.losses import past_future
-from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_loss_heads
+from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
@@ -110,32 +110,11 @@ def test_wrong_values_are_named(options, message):
         criterion(**options)
 
 
-@pytest.mark.parametrize(
-    "arch, options", [("capsule_transformer", {}), ("gdr_transformer_base", {"guided_heads": "bca"})]
-)
-def test_a_model_without_the_head_is_named(arch, options):
-    config = RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1)
-    message = r"--bow-weight 1 needs a model with this loss \(--past-future, --guided-heads\); set --bow-weight 0"
-    with pytest.raises(UserError, match=message):
-        RoutingLossesCriterion(TASK, config).attach(build(arch, options))
-
-
 def test_only_losses_are_logged_as_losses():
     log = {"loss": 1.0, "nll_loss": 1.0, "ntokens": 4, "sample_size": 4, "routing_entropy_count": 3}
     with metrics.aggregate() as aggregated:
         RoutingLossesCriterion.reduce_metrics([log])
     assert "routing_entropy_loss" not in aggregated.get_smoothed_values()
-
-
-def test_heads_without_a_loss_are_frozen_and_not_computed():
-    model = model_of().train()
-    criterion(bow_weight=0).attach(model)
-    part = model.decoder.past_future
-    assert not any(head.requires_grad for head in part.bow.parameters())
-    assert all(head.requires_grad for head in part.bca.parameters())
-    assert set(model(**BATCH["net_input"])[1]["past_future"].heads) == {"bca"}
-    freeze_loss_heads(model, {})
-    assert not model(**BATCH["net_input"])[1]["past_future"].heads
 
 
 @pytest.fixture

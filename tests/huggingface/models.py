@@ -45,13 +45,10 @@ def inputs_of(batch):
     return inputs, batch["target"].ne(1)
 
 
-def step_by_step(model, input_ids, decoder_input_ids, orders=None):
-    """Return the logits of a model that gets one token at a time; `orders` reorder the rows before a step."""
+def step_by_step(model, input_ids, decoder_input_ids):
+    """Return the logits of a model that gets one token at a time."""
     encoded, cache, steps = model.encoder(input_ids), None, []
-    for step, tokens in enumerate(decoder_input_ids.split(1, dim=1)):
-        if orders is not None and cache is not None:
-            cache.reorder_cache(orders[step])
-            tokens = tokens[orders[step]]
+    for tokens in decoder_input_ids.split(1, dim=1):
         output = model(encoder_outputs=encoded, decoder_input_ids=tokens, cache=cache, use_cache=True)
         cache = output.cache
         steps.append(output.logits)

@@ -49,19 +49,6 @@ def test_beam_search_finds_the_translations_of_fairseq(arch, options):
             assert abs(score - hypothesis["score"]) < 1e-4
 
 
-@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
-@pytest.mark.parametrize("search", [{"num_beams": 1, "do_sample": True}, {"num_return_sequences": 3}])
-def test_other_searches_are_the_same_with_a_cache_and_without(arch, options, search):
-    copy = exported(build_ending(arch, options))
-    inputs = make_batch(SENTENCES)["net_input"]["src_tokens"]
-    found = []
-    for use_cache in (True, False):
-        torch.manual_seed(3)
-        found.append(copy.generate(inputs, max_new_tokens=12, use_cache=use_cache, **search))
-    assert torch.equal(*found)
-    assert len(found[0]) == len(SENTENCES) * search.get("num_return_sequences", 1)
-
-
 def test_neither_padding_nor_an_empty_translation_is_generated():
     model = build(PLAIN, OFF[PLAIN][0])
     bias = model.decoder.layers[-1].final_layer_norm.bias

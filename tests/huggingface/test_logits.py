@@ -13,7 +13,7 @@ from tests.huggingface.models import (
     use_the_precision_of_the_model,
 )
 from tests.libraries import library
-from tests.zoo import build, case_name, logits_of, make_batch, make_sentences
+from tests.zoo import build, case_name, logits_of, make_batch
 
 library("transformers")
 from transformers import AutoModelForSeq2SeqLM  # noqa: E402
@@ -43,24 +43,6 @@ def test_logits_are_those_of_fairseq_also_step_by_step(arch, options):
         for logits in (copy(**inputs, use_cache=False).logits, step_by_step(copy, **inputs)):
             assert logits.dtype == torch.float64
             assert (logits[words] - expected).abs().max() < 1e-9
-
-
-@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
-def test_a_cache_follows_the_rows(arch, options):
-    """The rows are reordered before each step. Each then has the prefix of another row with the same source."""
-    copy = exported(build(arch, options).double())
-    batch = make_batch(make_sentences([(7, 1), (12, 1)]))
-    sources = batch["net_input"]["src_tokens"][[0, 0, 0, 1, 1]]
-    tokens = torch.randint(4, 44, (5, 12))
-    orders = [torch.cat([torch.randint(0, 3, (3,)), torch.randint(3, 5, (2,))]) for _ in range(12)]
-    steps = step_by_step(copy, sources, tokens, orders)
-    prefixes = tokens[:, :0]
-    for step, order in enumerate(orders):
-        if step == 0:
-            order = torch.arange(5)
-        prefixes = torch.cat([prefixes[order], tokens[order, step : step + 1]], dim=1)
-        whole = copy(input_ids=sources, decoder_input_ids=prefixes, use_cache=False).logits[:, -1]
-        assert (whole - steps[:, step]).abs().max() < 1e-9
 
 
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)

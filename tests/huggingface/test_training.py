@@ -209,28 +209,6 @@ def test_a_module_of_which_a_part_was_loaded_keeps_that_part(tmp_path):
     assert torch.equal(ours.agreement_vector, theirs.agreement_vector)
 
 
-@pytest.mark.parametrize("system", ["everything", "selective"])
-def test_generation_with_constraints_and_a_saved_model(tmp_path, system):
-    model = build(**SYSTEMS[system]).eval()
-    model.save_pretrained(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {"config.json", "generation_config.json", "model.safetensors"}
-    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
-    sources = batch()["input_ids"]
-    for options in (
-        {"min_new_tokens": 4, "max_new_tokens": 9},
-        {"max_new_tokens": 6, "do_sample": True, "num_beams": 1, "top_k": 5, "num_return_sequences": 2},
-        {"max_new_tokens": 8, "num_beams": 3, "no_repeat_ngram_size": 2},
-    ):
-        found = []
-        for one in (model, loaded):
-            torch.manual_seed(2)
-            found.append(one.generate(sources, **options))
-        assert torch.equal(*found)
-        assert found[0].size(1) <= 1 + options["max_new_tokens"]
-        lengths = found[0][:, 1:].ne(1).sum(1)
-        assert lengths.min() >= options.get("min_new_tokens", 2) and not found[0][:, 1:].eq(1)[:, 0].any()
-
-
 def test_a_trainer_lowers_the_loss_and_evaluates(tmp_path):
     library("accelerate")
     words = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(40))]

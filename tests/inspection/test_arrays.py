@@ -9,11 +9,9 @@ import torch
 from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from capsule_routing.errors import UserError
 from capsule_routing.functions import routing
 from capsule_routing.modules import CapsulePooling, global_representation
 from fairseq_capsule.inspection import Sentence, gather_arrays
-from fairseq_capsule.inspection.past_future import past_future
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
 SENTENCES = make_sentences(LENGTHS)
@@ -100,12 +98,6 @@ def test_past_and_future_equal_those_of_the_batch(arch, options, left_pad):
             arrays["future_probabilities"].values, expected.values.detach().numpy(), rtol=1e-4, atol=1e-6
         )
         assert arrays["future_words"].values[2, 0] == model.decoder.dictionary[expected.indices[2, 0]]
-
-
-def test_a_model_without_past_and_future_is_reported():
-    batch = make_batch(SENTENCES)["net_input"]
-    with pytest.raises(UserError, match="the model has no PAST and FUTURE, because"):
-        past_future(build("capsule_lstm"), batch["src_tokens"], batch["prev_output_tokens"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.testing import build_small
 from tests.zoo import SYSTEMS, build
 
 NO_PROBABILITIES = [-0.1, 1.0, math.nan]
@@ -32,10 +31,3 @@ def test_values_out_of_range_are_named(arch):
                         build(arch, {name: value})
                     tried += 1
     assert tried > 10
-
-
-@pytest.mark.parametrize("name", ["encoder_routing_layers", "encoder_layers_to_keep"])
-def test_a_set_of_layers_may_be_one_number(name):
-    assert build_small("capsule_transformer_tiny", {name: 1}).state_dict().keys() == (
-        build_small("capsule_transformer_tiny", {name: "1"}).state_dict().keys()
-    )
