@@ -47,3 +47,6 @@ def test_attention_equals_its_equations():
             torch.testing.assert_close(outputs[b_index, t], layer.norm(u + s), rtol=1e-10, atol=1e-10)
         torch.testing.assert_close(hidden[0, b_index], s)
         torch.testing.assert_close(cell[0, b_index], c)
+    _, state = layer(inputs[:, :3], capsules, layer.key(capsules))
+    last, _ = layer(inputs[:, 3:], capsules, layer.key(capsules), state)
+    torch.testing.assert_close(last, outputs[:, 3:], rtol=1e-10, atol=1e-10)
