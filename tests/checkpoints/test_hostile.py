@@ -16,6 +16,8 @@ from tests.checkpoints.hostile import HOSTILE, MARKER, saved
 from tests.checkpoints.ways_in import WAYS, Place
 from tests.processes import start_fork
 
+SAMPLE = ("os.system", "older format", "a call", "a call, args", "an interpolation")  # of HOSTILE
+
 
 @pytest.fixture(scope="module")
 def written(place):
@@ -48,7 +50,7 @@ def test_a_hostile_checkpoint_is_refused(place, written, nothing_starts, kind):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_hostile_checkpoints_are_refused_in_every_way(place, written, nothing_starts, way):
-    for kind in ("os.system", "older format", "a call", "a call, args", "an interpolation"):
+    for kind in SAMPLE:
         refused(getattr(place, way), written[kind], nothing_starts)
 
 
@@ -99,12 +101,13 @@ def resume(rank, paths, folder):
 
 def test_two_processes_refuse_to_resume(place, written, tmp_path):
     """Rank 0 reads the file; the other process gets what rank 0 has read."""
-    ranks = [start_fork(resume, rank, [*written.values(), place.good], tmp_path) for rank in range(2)]
+    paths = [written[kind] for kind in SAMPLE]
+    ranks = [start_fork(resume, rank, [*paths, place.good], tmp_path) for rank in range(2)]
     for process in ranks:
         process.join(200)
         process.kill()
     notes = [(tmp_path / f"rank{rank}").read_text().split() for rank in range(2)]
-    assert notes == [["refused"] * len(written) + ["loaded"], ["waited"] * len(written) + ["loaded"]]
+    assert notes == [["refused"] * len(paths) + ["loaded"], ["waited"] * len(paths) + ["loaded"]]
 
 
 ARCHIVES = {

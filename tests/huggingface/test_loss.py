@@ -6,7 +6,7 @@ import torch
 
 from tests.huggingface.models import SENTENCES, TRANSFORMERS, use_the_precision_of_the_model
 from tests.libraries import library
-from tests.zoo import build, case_name, make_batch, make_criterion
+from tests.zoo import ARCHITECTURES, build, case_name, make_batch, make_criterion
 
 library("transformers")
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY  # noqa: E402
@@ -54,7 +54,7 @@ def test_the_loss_and_its_gradients_are_those_of_fairseq(arch, options):
 
 
 def test_the_presets_are_the_architectures_of_the_plugin():
-    transformers = {name for name, model in ARCH_MODEL_REGISTRY.items() if issubclass(model, CapsuleTransformerModel)}
+    transformers = {name for name in ARCHITECTURES if issubclass(ARCH_MODEL_REGISTRY[name], CapsuleTransformerModel)}
     assert transformers == {name for name in PRESETS if not name.startswith("transformer")}
     for name in transformers:
         theirs, ours = MODEL_DATACLASS_REGISTRY[name](), CapsuleConfig.preset(name)
