@@ -56,7 +56,7 @@ def test_a_checkpoint_of_another_dictionary_is_named():
         build("gdr_lstm").load_state_dict(state)
 
 
-@pytest.mark.parametrize("hint, rows", [(3, 4), (5, 12)])
+@pytest.mark.parametrize("hint, rows", [(3, 4), (2, 12)])
 def test_the_source_is_projected_once_for_each_sentence(hint, rows):
     """Keys and values of the source are computed once and cached as in fairseq, for every beam."""
     model, projected = build("capsule_transformer"), []

@@ -51,7 +51,7 @@ def test_wrong_options_are_named(arch, options, message):
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
-@pytest.mark.parametrize("hint, rows", [(3, 4), (5, 12)])
+@pytest.mark.parametrize("hint, rows", [(3, 4), (2, 12)])
 def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeypatch):
     """With the correct beam size, the copies of a generator are not prepared. A wrong beam size changes no result."""
     model = build(arch)
