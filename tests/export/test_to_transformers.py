@@ -18,7 +18,7 @@ OTHERS = [case for case in CASES if case not in TRANSFORMERS]
 
 
 def test_every_architecture_is_in_one_of_the_tests():
-    assert {arch for arch, _ in [*TRANSFORMERS, *OTHERS]} == set(SYSTEMS)
+    assert {arch for arch, _ in [*TRANSFORMERS, *OTHERS]} >= set(SYSTEMS)
 
 
 @pytest.mark.parametrize("arch, options", OTHERS, ids=case_name)
