@@ -1,6 +1,5 @@
 """Loading of trained models with fairseq's hub interface, extended by `inspect`."""
 
-import copyreg
 import importlib
 import logging
 import os
@@ -14,8 +13,6 @@ from fairseq_capsule.root_logger import unchanged_root_logger
 
 with unchanged_root_logger():
     from fairseq import hub_utils
-    from fairseq.dataclass.constants import ChoiceEnum, StrEnumMeta
-    from fairseq.tasks.fairseq_task import StatefulContainer
     from fairseq.tasks.translation import TranslationTask
 
     from capsule_routing.errors import UserError
@@ -25,27 +22,8 @@ with unchanged_root_logger():
     from fairseq_capsule.data.tokenizer import PreparedText
 
 
-# The choices in a config are of classes that no name leads to, so pickle cannot find them: they are made anew.
-copyreg.pickle(StrEnumMeta, lambda choices: (ChoiceEnum, ([choice.value for choice in choices],)))
-
-
-class CopyableState(StatefulContainer):
-    """The state of a fairseq task. Copying and unpickling fairseq's own looks for methods in it without end."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return super().__getattr__(name)
-
-
-def refuse_training(mode: bool = True) -> None:
-    """What replaces the method `train` of a model that fairseq has made fast: fairseq's own cannot be pickled."""
-    if mode:
-        raise RuntimeError("cannot train after make_generation_fast")
-
-
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`. It can be copied.
+    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
 
     `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known. The
     files of an ensemble are joined by colons.
@@ -53,15 +31,6 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
 
     checkpoint: Optional[str] = None
     data: Optional[str] = None
-
-    def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
-        super().__init__(cfg, task, models)
-        state = CopyableState()
-        state.__dict__.update(task.state.__dict__)
-        task.state = state
-        for model in models:
-            if "train" in vars(model):
-                model.train = refuse_training
 
     def generate(self, *args: Any, **options: Any) -> Any:
         """Translate tokens. A sentence that is too long, or wrong parameters or options, raise a UserError."""

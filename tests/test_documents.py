@@ -130,8 +130,8 @@ def commands():
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             for line in unrolled(block.replace("\\\n", " ")).splitlines():
                 for words in commands_of_line(line):
-                    # A plugin in examples/ has its own test, which runs the commands of its page.
-                    if words and not re.search(r"…|--user-dir examples/", " ".join(words)):
+                    # A plugin has its own tests, which run what its page shows (tests/integration/test_examples.py).
+                    if words and not re.search(r"…|--user-dir (examples/|mine )", " ".join(words)):
                         yield name, words
 
 
@@ -177,7 +177,7 @@ def test_most_commands_are_known():
     """The tests below skip only shell builtins, pip, git, make and Python."""
     known = {
         "fairseq-capsule",
-        *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "validate", "preprocess", "hydra-train")),
+        *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "preprocess", "hydra-train")),
     }
     programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "benchmarks/"))}
     assert known <= programs
@@ -238,7 +238,7 @@ def test_a_document_cannot_name_a_setting_that_fairseq_does_not_have(word):
         require_settings_of_fairseq(ROOT / "configs/toy/transformer.yaml", [word])
 
 
-@of("fairseq-(train|generate|interactive|validate)")
+@of("fairseq-(train|generate|interactive)")
 def test_a_command_of_fairseq_has_its_options(name, words):
     from fairseq import options as fairseq_options
 
@@ -246,7 +246,6 @@ def test_a_command_of_fairseq_has_its_options(name, words):
         "fairseq-train": fairseq_options.get_training_parser,
         "fairseq-generate": fairseq_options.get_generation_parser,
         "fairseq-interactive": fairseq_options.get_interactive_generation_parser,
-        "fairseq-validate": fairseq_options.get_validation_parser,
     }[words[0]]()
     arguments = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
     try:

@@ -124,7 +124,7 @@ def init_from_baseline(
             raise UserError(f"{label}: {other} and {name} differ there but are shared in the model; {remedy}")
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
     number = len(parameters)
-    logger.info(f"{path}: took {number - len(new)} of the model's {number} parameters; new: {_names(new)}")
+    logger.info(f"{path}: took {number - len(new)} of the model's {number} parameter tensors; new: {_names(new)}")
     logger.info(f"{path}: left out, because a mechanism replaces them: {_names(absent)}")
 
 

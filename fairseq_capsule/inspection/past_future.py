@@ -8,6 +8,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from capsule_routing.errors import UserError
+from capsule_routing.losses import bag_overlap
 from capsule_routing.modules import PastFutureAttention, PastFutureOutput
 from fairseq_capsule.inspection.statistics import Mean, Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
@@ -56,7 +57,9 @@ class PastFutureInspection(Inspection):
         """Return the share of the source words in each content, the entropy of the couplings and the capsules' norms.
 
         `moved` is the share of the source words that are FUTURE at the first step and PAST at the last. With two
-        attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
+        attentions (`--past-future attn`) there are no shares, and the entropy is over the words. A model with the heads
+        of the bag-of-words loss also has `overlap_past` and `overlap_future`, the share of each bag that PAST and
+        FUTURE predict (Zheng et al. 2019, §4.3).
         """
         encoded = encode(model, source)
         routed = model.decoder(previous, encoder_out=encoded)[1]["past_future"]
@@ -72,6 +75,12 @@ class PastFutureInspection(Inspection):
             for number, content in enumerate(CONTENTS[: shares.size(-1)]):
                 statistics[content.lower()] = mean_where(shares[..., number], ~padding.squeeze(-1))
             statistics["moved"] = moved_words(shares[..., 0], shares[..., 1], source_padding, step_padding.squeeze(-1))
+        if model.decoder.past_future.bow is not None:
+            bags = model.decoder.past_future.predicted_bags(routed)
+            target = tokens_after(previous, step_padding.squeeze(-1))
+            overlap = bag_overlap(*bags, model.decoder.output_embeddings, target, step_padding.squeeze(-1))
+            statistics["overlap_past"] = Mean(overlap.past, overlap.past_sentences)
+            statistics["overlap_future"] = Mean(overlap.future, overlap.future_sentences)
         return {**statistics, "norm": norm, "dead": dead}
 
     def predicts_bags(self, model: BaseFairseqModel) -> bool:
@@ -84,6 +93,15 @@ class PastFutureInspection(Inspection):
 
     def assignment(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Tensor:
         return past_future(model, source, previous).assignment
+
+
+def tokens_after(previous: Tensor, padding: Tensor) -> Tensor:
+    """Return the target `[B, T]` of the tokens that the decoder reads, which begin with the end-of-sentence token.
+
+    `previous` is padded on the right; `padding` `[B, T]` is True there.
+    """
+    last = (~padding).sum(1, keepdim=True) - 1
+    return previous.roll(-1, 1).scatter(1, last, previous[:, :1])
 
 
 def moved_words(past: Tensor, future: Tensor, padding: Tensor, target_padding: Tensor) -> Mean:

@@ -77,6 +77,7 @@ class View:
 
     Attributes:
         name: the name that commands use.
+        short: a shorter name, if it has one. Views of which a model has only one may share it.
         title, caption: texts for the reader. The caption describes what all panels have in common.
         panels: the panels that a model may have.
         steps: the axis along which the page can play step by step, or None. The panels then show the parts of each
@@ -88,6 +89,7 @@ class View:
     caption: str
     panels: Tuple[Panel, ...]
     steps: Optional[str] = None
+    short: Optional[str] = None
 
     def of(self, arrays: Mapping[str, NamedArray]) -> Tuple[Panel, ...]:
         """Return the panels for which there are arrays, each followed by that of a second model, if any."""
@@ -159,7 +161,7 @@ class Inspection:
         return {}
 
     def predicts_bags(self, model: BaseFairseqModel) -> bool:
-        """Return whether `bags` works for a model that contains the mechanism: for `--eval-overlap`."""
+        """Return whether `bags` works for a model that contains the mechanism: for `analyze overlap`."""
         return False
 
     def bags(self, model: BaseFairseqModel, net_input: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:

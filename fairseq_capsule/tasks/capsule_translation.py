@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
@@ -17,13 +16,12 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
-from capsule_routing.losses import bag_overlap
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.criterions import freeze_loss_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule.inspection import bag_inputs, gather_statistics, predicts_bags
+from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import setting
@@ -41,9 +39,6 @@ class CapsuleTranslationConfig(TranslationConfig):
     )
     like_baseline: bool = setting(
         False, "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"
-    )
-    eval_overlap: bool = setting(
-        False, "report at validation the share of each bag that PAST and FUTURE predict (Zheng et al., §4.3)"
     )
     log_routing: bool = setting(
         False, "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."
@@ -104,8 +99,6 @@ class CapsuleTranslationTask(TranslationTask):
         self.model = model
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
             raise UserError("--log-routing: the model has no routing; leave the option out")
-        if self.cfg.eval_overlap and not predicts_bags(model):
-            raise UserError("--eval-overlap needs a model that predicts bags of words, by --guided-heads bow or both")
         if path:
             refuse_other_computation(cfg, path, baseline, routing_options)
             dictionaries = self.source_dictionary, self.target_dictionary
@@ -142,11 +135,6 @@ class CapsuleTranslationTask(TranslationTask):
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
         loss, sample_size, output = super().valid_step(sample, model, criterion)
-        if self.cfg.eval_overlap:
-            with torch.no_grad():
-                overlap = bag_overlap(*bag_inputs(model, sample))
-            names = (f"overlap_{content}{part}" for content in ("past", "future") for part in (TOTAL, COUNT))
-            output.update(zip(names, overlap))
         if self.cfg.log_routing:
             output.update(routing_sums(self.model, sample["net_input"]))
         return loss, sample_size, output
@@ -154,7 +142,6 @@ class CapsuleTranslationTask(TranslationTask):
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         log_means(logging_outputs, "routing_")
-        log_means(logging_outputs, "overlap_")
 
 
 def _finetuned_from(cfg: Any) -> Optional[str]:

@@ -83,7 +83,7 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     text = (
         f"On {split}: the share of the distinct words of a step's bag that are among the 5 k most probable words, "
         "where k is the number of words in the bag. “all” is the mean over a sentence's steps, then over sentences, as "
-        "with --eval-overlap; a part is the mean over its steps."
+        "with --log-routing; a part is the mean over its steps."
     )
     of_parts = [row for row in rows if row.part != WHOLE]
     panels = series(of_parts, {"r_OL of PAST": "past", "r_OL of FUTURE": "future"})

@@ -13,8 +13,6 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# Short names of views. Where a short name has several views, a model has only one of them.
-SHORT = {"attention": ("encoder_attention",), "assignment": ("past_future", "past_future_attention")}
 IDS = "Sentences of the data by the numbers of fairseq-generate, such as 3,17."
 FILE = "A file with one raw source sentence per line. The line number names the page."
 AGAINST = "A second model, shown beside the first on the same translation."
@@ -94,9 +92,10 @@ def picture(args: Namespace) -> None:
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
-    views = [*SHORT, *(view.name for view in all_views())]
-    if args.show not in views:
-        raise LabError(f"--show {args.show}: no such view; choose from {', '.join(views)}")
+    named = [view for view in all_views() if args.show in (view.name, view.short)]
+    if not named:
+        names = dict.fromkeys(name for view in all_views() for name in (view.short, view.name) if name)
+        raise LabError(f"--show {args.show}: no such view; choose from {', '.join(names)}")
     hub = load_model(args, args.checkpoint)
     if args.id is None:
         sources = sentences_of_text(hub, [args.text])
@@ -104,10 +103,9 @@ def picture(args: Namespace) -> None:
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
-    names = SHORT.get(args.show, (args.show,))
-    own = {view.name for view in inspection.views}
+    shown = next((view for view in inspection.views if view in named), named[0])
     places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(next((name for name in names if name in own), names[0]), **places)
+    figure = inspection.plot(shown.name, **places)
     drawn = io.BytesIO()
     with missing_characters() as missing:
         figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)

@@ -25,7 +25,7 @@ Words = Tuple[str, ...]
 
 # The keys of a definition, and the kind of each value.
 TABLE = {"title": str, "paper": str, "columns": dict, "rows": dict, "against": str, "figure": dict, "notes": list}
-COLUMN = {"corpus": str, "measure": str, "splits": str}
+COLUMN = {"corpus": str, "measure": str, "splits": str, "only": str}
 FIGURE = {"x": str, "y": str, "series": str}
 ROW = {"run": str, "on": str, "teacher": str, "against": str, "paper": list, "grid": dict}
 _KINDS: Dict[type, str] = {str: "text", list: "a list", dict: "keys with values"}
@@ -38,12 +38,15 @@ class Column:
     Attributes:
         corpus: its name, and overrides for every run on it.
         splits: the test sets; the figure is the mean over them.
+        only: options of a model, such as `guided_heads=both`: rows have the figure whose model has one of them; empty
+            for all rows.
     """
 
     label: str
     measure: str
     corpus: Words
     splits: Words
+    only: Words = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ def load_table(name: str) -> Table:
     for label, column in content["columns"].items():
         spec = _checked(path, f"column {label!r}", column, COLUMN, required=("corpus", "measure"))
         splits = (spec.get("splits") or "test").split()
-        columns.append(Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(splits)))
+        only = tuple((spec.get("only") or "").split())
+        columns.append(Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(splits), only))
     specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
     against = content.get("against")
     exempt = {against, specs.get(against, {}).get("on")}  # the row of all comparisons, and its baseline

@@ -13,7 +13,7 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.runs.folder import BEST_SCORE, MOST, possible
-from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
+from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
 from fairseq_capsule_lab.tables.runs import GIVEN, Run, composed_of, task_of
 
 
@@ -209,16 +209,18 @@ def require_measures(table: Table) -> None:
         )
 
 
-def applies(measure: str, run: Run) -> bool:
-    """Whether a run can have such a figure. A model's speed compared with itself is not measured."""
+def applies(column: Column, run: Run) -> bool:
+    """Whether a run can have the figure of a column. A model's speed compared with itself is not measured."""
+    measure = column.measure
+    if column.only:
+        model = composed_of(run).model
+        options = (option.partition("=") for option in column.only)
+        if not any(str(model.get(name)) == value for name, _, value in options):
+            return False
     if measure in RATIOS:
         return run.config not in FAIRSEQS_OWN or run.has_other_architecture
     if measure == "bleu_without_diacritics":
         return task_of(run).target_lang in DIACRITICS_OPTIONAL
-    if measure.startswith("overlap"):
-        return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
     if measure_of(measure).source in PAIRED:
         return run.baseline is not None
-    if measure == "moved_words":
-        return composed_of(run).model.get("past_future", "none") in ("gdr", "clf")
     return measure.startswith("probe") == (run.config == "probe")

@@ -150,7 +150,7 @@ def _points(pairs: List[Pair], column: Column) -> Points:
     samples: Dict[Pair, Sample] = {}
     reasons: List[str] = []
     for run, other in pairs:
-        if not applies(column.measure, run):
+        if not applies(column, run):
             return {"": Figures(missing="")}
         sample = read(run, other, column)
         if isinstance(sample, str):
@@ -297,7 +297,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     measure = measure_of(column.measure)
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
     for run in runs if measure.score and not measure.external else ():
-        for evaluation in map(run.folder.evaluation, column.splits if applies(column.measure, run) else ()):
+        for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
             scores = evaluation.scores()
             if scores is None:
                 continue

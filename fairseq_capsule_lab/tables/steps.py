@@ -231,7 +231,7 @@ def work_of(
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
         measure = measures.measure_of(column.measure)
-        if not measures.applies(column.measure, run) or (measure.source in measures.TIMED and seed != seeds[0]):
+        if not measures.applies(column, run) or (measure.source in measures.TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
         needed = {run.name: run for run in run.with_needed()}
         if other and not measure.source:

@@ -116,7 +116,7 @@ def test_a_routed_model_translates_in_a_process_that_cannot_import_fairseq(comma
 
 
 def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path):
-    scores = {"scores": {"bleu": {"label": "BLEU", "score": 12.345, "signature": "nrefs:1"}}}
+    scores = {"scores": {"bleu": {"label": "BLEU", "score": 12.345, "signature": "nrefs:1|case:lc"}}}
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     options = ("--license", "mit", "--scores", tmp_path / "scores.json")
     out = tmp_path / "out"
@@ -132,7 +132,7 @@ def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path
         "| data | prepare.sh, tokenise moses, source en, target de, lower no |",
         f"| checkpoint | `model.pt`, SHA-256 `{digest}` |",
         "| made by | `fairseq-capsule export model.pt prepared out --to transformers`, version ",
-        "| BLEU | 12.35 | nrefs:1 |",
+        "| BLEU | 12.35 | nrefs:1\\|case:lc |",
     ):
         assert text in card
     assert str(world) not in card and str(tmp_path) not in card

@@ -22,7 +22,7 @@ def rows(capsys, kind, *arguments):
 def routed(data, tmp_path_factory):
     """The folder and the output of a training: one epoch of a model with PAST and FUTURE and attention routing."""
     folder = tmp_path_factory.mktemp("routed")
-    parts = "--encoder-routing vertical --eval-overlap --max-epoch 1 --required-batch-size-multiple 1".split()
+    parts = "--encoder-routing vertical --log-routing --max-epoch 1 --required-batch-size-multiple 1".split()
     return folder, train(data, folder, *parts, arch="gdr_transformer_tiny")
 
 
@@ -33,7 +33,7 @@ def test_overlap_equals_that_of_the_validation(data, routed, tmp_path, capsys):
     assert [row["part"] for row in found] == ["all", *(f"{i}–{i + 10}" for i in range(0, 100, 10))]
     assert found[0]["system"] == f"{folder.name}/checkpoint_last" and found[0]["sentences"] == 30
     for content in ("past", "future"):
-        reported = float(re.findall(rf"\| overlap_{content} ([\d.]+)", output)[-1])
+        reported = float(re.findall(rf"\| routing_past_future_overlap_{content} ([\d.]+)", output)[-1])
         assert found[0][content] == pytest.approx(reported, abs=0.01)  # other batches may change the rank of a word
     assert (tmp_path / "overlap.svg").exists()
 

@@ -1,7 +1,5 @@
 """Every way from raw text to a model and back makes what the prepared folder made."""
 
-import copy
-import pickle
 import re
 from argparse import Namespace
 from types import SimpleNamespace
@@ -111,17 +109,6 @@ def test_the_text_of_a_prepared_folder_is_shown_raw(prepared, tmp_path):
         sentence, *_ = sentences_of_data(hub, "test", [0, 3])
         assert sentence.text == "Don't  touch “Tom & Jerry”!"
         assert sentence.reference == "über 1.000 männer (u.a. tom & jerry) laufen."
-
-
-@pytest.mark.parametrize("architecture", ["capsule_transformer_tiny", "gdr_lstm", "capsnmt_tiny"])
-def test_a_hub_can_be_copied_and_pickled(data, tmp_path, architecture):
-    save_checkpoint(data, tmp_path / "model.pt", f"--arch {architecture}")
-    hub = load(tmp_path / "model.pt", data)
-    expected = hub.translate(["a b c", "d"], beam=2, max_len_b=5)
-    for other in (copy.deepcopy(hub), pickle.loads(pickle.dumps(hub))):
-        assert other.translate(["a b c", "d"], beam=2, max_len_b=5) == expected
-        with pytest.raises(RuntimeError, match="cannot train"):
-            other.models[0].train()
 
 
 def test_an_ensemble_is_loaded_and_a_score_needs_a_language_model(data, trained):

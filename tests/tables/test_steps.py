@@ -160,7 +160,7 @@ def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, places, 
     task, table = systems.build_task(1000), load_table(name)
     column = next(column for column in table.columns if column.measure == "speed_generate")
     runs = [run_of(table, row, column, scale, 1, places) for row in table.to_run()]
-    measured = [run for run in runs if applies(column.measure, run) and run.config != "capsnmt"]
+    measured = [run for run in runs if applies(column, run) and run.config != "capsnmt"]
     assert 1 < len(measured) < len(runs)
     for run in measured:
         arch, words = model_options(run)
@@ -315,8 +315,8 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
         for column in (column for column in table.columns if column.measure == measure):
             runs = [run_of(table, row, column, PAPER, 1, places) for row in table.to_run()]
             own = [run for run in runs if run.config in ("transformer", "lstm", GIVEN)]
-            assert own and not any(applies(measure, run) for run in own)
-            assert any(applies(measure, run) for run in runs)
+            assert own and not any(applies(column, run) for run in own)
+            assert any(applies(column, run) for run in runs)
             timed += 1
     assert timed
 

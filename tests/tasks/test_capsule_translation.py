@@ -5,7 +5,6 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.logging import metrics
 from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf
@@ -14,7 +13,6 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from fairseq_capsule.testing.small_models import small_options
-from tests.references import losses as literal
 from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -60,8 +58,8 @@ def test_a_new_model_equals_its_baseline(tmp_path, baseline, arch, past_future, 
     with caplog.at_level("INFO"):
         model = start(tmp_path, arch, past_future=past_future)
     torch.testing.assert_close(logits_of(model, BATCH), logits_of(plain, BATCH), rtol=0, atol=0)
-    taken = len(list(plain.parameters()))
-    assert f"took {taken} of the model's {len(list(model.parameters()))} parameters; new: decoder.past" in caplog.text
+    taken, number = len(list(plain.parameters())), len(list(model.parameters()))
+    assert f"took {taken} of the model's {number} parameter tensors; new: decoder.past" in caplog.text
 
 
 def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path, caplog):
@@ -76,7 +74,7 @@ def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path
         init_from_baseline(model, "base.pt", state, dictionary, dictionary, added=set(), removed=removed)
     number = len(list(model.parameters()))
     assert [record.message for record in caplog.records] == [
-        f"base.pt: took {number} of the model's {number} parameters; new: none",
+        f"base.pt: took {number} of the model's {number} parameter tensors; new: none",
         f"base.pt: left out, because a mechanism replaces them: {', '.join(removed)}",
     ]
 
@@ -218,33 +216,6 @@ def test_a_loss_without_its_head_is_refused_before_training():
     task.build_model(Namespace(arch="transformer", **SMALL))
     with pytest.raises(UserError, match="--bow-weight 1 needs a model with this loss"):
         task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
-
-
-def test_overlap_is_reported_over_batches():
-    task = make_capsule_task(eval_overlap=True)
-    model = build("gdr_transformer_base", task=task)
-    criterion = task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
-    batches = [make_batch(make_sentences(LENGTHS[:2])), make_batch(make_sentences(LENGTHS[2:], seed=4))]
-    logs, expected = [], [0, 0, 0, 0]
-    for batch in batches:
-        logs.append(task.valid_step(batch, model, criterion)[2])
-        routed = model(**batch["net_input"])[1]["past_future"]
-        heads = [model.decoder.past_future.bow[name](getattr(routed, name)) for name in ("past", "future")]
-        counts = literal.bag_overlap(*heads, model.decoder.output_embeddings, batch["target"], batch["target"].eq(1))
-        expected = [total + count for total, count in zip(expected, counts)]
-    with metrics.aggregate() as aggregated:
-        task.reduce_metrics(logs, criterion)
-    values = aggregated.get_smoothed_values()
-    assert values["overlap_past"] == pytest.approx(expected[0] / expected[1], abs=1e-4)
-    assert values["overlap_future"] == pytest.approx(expected[2] / expected[3], abs=1e-4)
-
-
-@pytest.mark.parametrize("arch, heads", [("gdr_transformer_base", "bca"), ("transformer", None)])
-def test_overlap_needs_a_head(arch, heads):
-    task = make_capsule_task(eval_overlap=True)
-    options = {} if heads is None else {"guided_heads": heads}
-    with pytest.raises(UserError, match="--eval-overlap needs a model that predicts bags of words, by --guided"):
-        task.build_model(Namespace(arch=arch, **SMALL, **options))
 
 
 def test_batches_are_formed_again_in_every_epoch():

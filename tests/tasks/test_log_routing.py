@@ -16,6 +16,7 @@ from fairseq_capsule.inspection.past_future import moved_words
 from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.inspection.test_arrays import Counted
+from tests.references import losses as literal
 from tests.tasks.test_capsule_translation import make_capsule_task
 from tests.zoo import LENGTHS, SYSTEMS, build, case_name, make_batch, make_criterion, make_sentences
 
@@ -58,6 +59,19 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
         names = means(build(arch, options), SENTENCES)
         for kind in ("entropy", "norm", "dead"):
             assert any(name.endswith(kind) for name in names), (arch, options, list(names))
+
+
+def test_overlap_is_that_of_the_targets_bags():
+    """The statistics know only what the decoder reads. Sums over two batches are those of the literal computation."""
+    model, expected = build("gdr_transformer_tiny").eval(), torch.zeros(4)
+    batches = [make_batch(SENTENCES[:2]), make_batch(SENTENCES[2:])]
+    for batch in batches:
+        routed = model(**batch["net_input"])[1]["past_future"]
+        bags, target = model.decoder.past_future.predicted_bags(routed), batch["target"]
+        expected += torch.tensor(literal.bag_overlap(*bags, model.decoder.output_embeddings, target, target.eq(1)))
+    found = means(model, SENTENCES[:2], SENTENCES[2:])
+    assert found["routing_past_future_overlap_past"] == pytest.approx(float(expected[0] / expected[1]), abs=1e-4)
+    assert found["routing_past_future_overlap_future"] == pytest.approx(float(expected[2] / expected[3]), abs=1e-4)
 
 
 def test_a_word_has_moved_if_it_was_future_first_and_past_last():
