@@ -42,26 +42,15 @@ def restored(monkeypatch):
     "attributes, message",
     [
         ({"name": None}, "mechanism Mine has no `name`; set this attribute"),
-        ({"summary": None}, "mechanism Mine has no `summary`"),
-        ({"options": None}, "mechanism Mine has no `options`"),
-        ({"on": None}, "mechanism Mine has no `on`"),
-        ({"on": {}}, "mechanism Mine has no `on`"),
         ({"on": {"mien": 1}}, "mechanism mine: there is no option mien; its options are mine"),
-        ({"iterations": "mine_iterations"}, "mechanism mine: there is no option mine_iterations; its options are mine"),
         ({"options": options(mine=1)}, "mechanism mine: mine is 1 by default, so `on` must have another value"),
         ({"options": options(mine=0, dropout=0.5)}, "the models already have an option dropout; rename the option"),
-        ({"options": options(mine=0, encoder_directions=1)}, "the models already have an option encoder_directions"),
-        (
-            {"options": options(mine=0, leaky_softmax=True)},
-            "the mechanism aggregation of .* has an option leaky_softmax",
-        ),
         ({"preset": "gdr"}, "mechanism mine: there are architectures gdr_transformer_… already; rename the preset"),
         (
             {"name": "past_future"},
             "mechanism past_future: this name is already registered by fairseq_capsule.mechanisms.past_future",
         ),
         ({"name": "attn"}, "mechanism attn: fairseq's encoders or decoders return something of this name; rename it"),
-        ({"loss_options": options(dropout=0.5)}, "the models already have an option dropout; rename the option"),
         ({"loss_options": options(bow_weight=1.0)}, "the mechanism past_future of .* has an option bow_weight too"),
     ],
 )

@@ -19,10 +19,10 @@ from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
 from tests.checkpoints.ways_in import SETTINGS, TASK
-from tests.zoo import ARCHITECTURES, SMALL
+from tests.zoo import SMALL, SYSTEMS
 
 # Architectures of fairseq, with and without a dataclass. In those without, fairseq evaluates the layers as Python text.
-PLAIN = ["transformer_tiny", "lstm_wiseman_iwslt_de_en", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"]
+PLAIN = ["transformer_tiny", "lstm_wiseman_iwslt_de_en", "fconv_iwslt_de_en"]
 
 
 def ema(state):
@@ -49,8 +49,7 @@ def eval_bleu(state):
     assert any(isinstance(part, np.ndarray) for part in state["extra_state"]["metrics"]["valid"][0][3].values())
 
 
-@pytest.mark.parametrize("older", [False, True], ids=["archive", "older"])
-@pytest.mark.parametrize("form", [ema, half, eval_bleu])
+@pytest.mark.parametrize("form, older", [(ema, False), (half, True), (eval_bleu, False)])
 def test_every_form_of_a_training_s_checkpoint_loads(place, form, older):
     state = place.state()
     form(state)
@@ -70,9 +69,7 @@ def test_every_form_of_a_training_s_checkpoint_loads(place, form, older):
     assert all(torch.equal(again[name], value) for name, value in state["model"].items())
 
 
-@pytest.mark.parametrize(
-    "array", [np.arange(6).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.arange(3, dtype=">i4"), np.array(True)]
-)
+@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3).T, np.arange(3, dtype=">i4"), np.array(True)])
 def test_arrays_load_and_are_saved_as_arrays_of_numpy(tmp_path, array):
     path = tmp_path / "array.pt"
     value = [array]
@@ -86,27 +83,22 @@ def test_arrays_load_and_are_saved_as_arrays_of_numpy(tmp_path, array):
         assert type(torch.load(path, weights_only=True)["metrics"][0]) is np.ndarray
 
 
-@pytest.mark.parametrize("arch", [*ARCHITECTURES, *PLAIN])
+@pytest.mark.parametrize("arch", [*SYSTEMS, *PLAIN])
 def test_every_architecture_loads(place, arch):
     """The checkpoint has the trainer's format, or the format of fairseq before it had configs."""
     fields = getattr(MODEL_DATACLASS_REGISTRY.get(arch), "__dataclass_fields__", {})
-    small = {name: value for name, value in SMALL.items() if name in fields and arch in ARCHITECTURES}
+    small = {name: value for name, value in SMALL.items() if name in fields and arch in SYSTEMS}
     sizes = [part for name, value in small.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     arguments = [str(place.data), *TASK, *SETTINGS, "--arch", arch, *sizes]
     args = options.parse_args_and_arch(options.get_training_parser(), arguments)
     cfg = convert_namespace_to_omegaconf(args)
     model = setup_task(cfg.task).build_model(cfg.model)
     state = {**place.state(), "model": model.state_dict()}
-    forms = [{"cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)}]
-    if arch.endswith(("tiny", "lstm", "de_en")):  # the larger ones read the same options
-        forms.append({"cfg": None, "args": args})
-    for form in forms:
+    for form in ({"cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)}, {"cfg": None, "args": args}):
         path = place.write("real.pt", {**state, **form})
         (loaded,), _, _ = load_model_ensemble_and_task([str(path)])
         assert type(loaded) is type(model)
-        for name, value in model.state_dict().items():
-            # lightconv does not initialise some of its parameters
-            assert torch.equal(loaded.state_dict()[name].nan_to_num(), value.nan_to_num())
+        assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
 
 
 def test_a_criterion_that_is_gone_does_not_matter(place):
@@ -123,7 +115,7 @@ def test_fairseq_keeps_its_eval_and_torch_its_load():
     assert checkpoint_utils.torch.load is not torch.load and torch.load.__module__ == "torch.serialization"
 
 
-@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 cut off"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off"])
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "checkpoint.pt"
     path.write_bytes(content)
@@ -131,8 +123,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
         read_checkpoint(path)
 
 
-@pytest.mark.parametrize("state", [[1], {"model": {}}, torch.ones(1)])
-def test_another_file_of_torch_is_named(tmp_path, state):
-    torch.save(state, tmp_path / "other.pt")
+def test_another_file_of_torch_is_named(tmp_path):
+    torch.save({"model": {}}, tmp_path / "other.pt")
     with pytest.raises(UserError, match="other.pt: .*not a checkpoint of fairseq"):
         read_checkpoint(tmp_path / "other.pt")

@@ -1,6 +1,7 @@
 """Ways to load a checkpoint, each run in this process on a small generated model and data."""
 
 import copy
+import functools
 
 import torch
 from fairseq import checkpoint_utils, options, utils
@@ -21,6 +22,13 @@ ARCH = "capsule_transformer_tiny"
 TASK = ["--task", "capsule_translation", "-s", "en", "-t", "de"]
 SETTINGS = ["--cpu", "--num-workers", "0", "--max-tokens", "100"]
 SHORT = ["--max-source-positions", "12", "--max-target-positions", "12"]  # an untrained model does not stop
+
+
+@functools.cache
+def generation(task):
+    """Return the options of fairseq-generate, but for the data and the checkpoint."""
+    words = ["…", "--task", task, *TASK[2:], "--path", "…", *SETTINGS, "--beam", "1", "--max-len-b", "2"]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_generation_parser(), words))
 
 
 class Place:
@@ -46,10 +54,6 @@ class Place:
         state["extra_state"].update(train_iterator=epochs.state_dict(), val_loss=1.0)
         self._state = utils.move_to_cpu(state)
         self.good = self.write("good.pt", self.state())
-        words = [str(self.data), *TASK, "--path", "…", *SETTINGS, "--beam", "1", "--max-len-b", "2"]
-        self.generation = convert_namespace_to_omegaconf(
-            options.parse_args_and_arch(options.get_generation_parser(), words)
-        )
 
     def _write_data(self):
         dictionary = make_task().source_dictionary
@@ -90,9 +94,9 @@ class Place:
     def from_pretrained(self, checkpoint):
         CapsuleTransformerModel.from_pretrained(str(checkpoint.parent), checkpoint.name, str(self.data))
 
-    def generate(self, checkpoint):
-        cfg = copy.deepcopy(self.generation)
-        cfg.common_eval.path = str(checkpoint)
+    def generate(self, checkpoint, data=None, task="capsule_translation"):
+        cfg = copy.deepcopy(generation(task))
+        cfg.task.data, cfg.common_eval.path = str(data or self.data), str(checkpoint)
         generate.main(cfg)
 
     def generate_ensemble(self, checkpoint):

@@ -21,8 +21,7 @@ def probe(arch, reads, **options):
     return model, task.build_criterion(OmegaConf.create({"_name": "bag_of_words_probe", "probe_reads": reads}))
 
 
-@pytest.mark.parametrize("left_pad_source", [True, False])
-@pytest.mark.parametrize("arch", ["gret_transformer_base", "capsule_lstm"])
+@pytest.mark.parametrize("arch, left_pad_source", [("gret_transformer_base", True), ("capsule_lstm", False)])
 def test_the_probe_reads_the_configured_vector(arch, left_pad_source):
     batch = make_batch(make_sentences(LENGTHS), left_pad_source)
     model = build(arch, {"dropout": 0.3}).train()
@@ -41,17 +40,14 @@ def test_the_probe_reads_the_configured_vector(arch, left_pad_source):
         )
 
 
-@pytest.mark.parametrize(
-    "arch, reads",
-    [("gret_transformer_base", "global"), ("gret_transformer_base", "last"), ("gdr_lstm", "mean")],
-)
+@pytest.mark.parametrize("arch, reads", [("gret_transformer_base", "global"), ("gdr_lstm", "mean")])
 def test_only_the_predictor_is_trained(arch, reads):
     model, criterion = probe(arch, reads)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert not [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(criterion.parameters(), lr=1e-2)
     losses = []
-    for _ in range(80):
+    for _ in range(40):
         optimizer.zero_grad()
         loss, sample_size, log = criterion(model, BATCH)
         (loss / sample_size).backward()
@@ -68,10 +64,9 @@ def test_a_model_without_a_global_vector_is_refused():
         probe("capsule_transformer", "global")
 
 
-@pytest.mark.parametrize("shape, shown", [((4, 3), r"\[1, 4, 3\]"), ((31,), r"\[1, 31\]")])
-def test_a_tensor_of_another_shape_is_refused(monkeypatch, shape, shown):
-    monkeypatch.setattr(GlobalRepresentation, "forward", lambda self, layers, mask: torch.zeros(len(mask), *shape))
-    message = rf"global_representation gives a tensor {shown}, not one vector for each sentence \[1, 32\]; read last"
+def test_a_tensor_of_another_shape_is_refused(monkeypatch):
+    monkeypatch.setattr(GlobalRepresentation, "forward", lambda self, layers, mask: torch.zeros(len(mask), 31))
+    message = r"global_representation gives a tensor \[1, 31\], not one vector for each sentence \[1, 32\]; read last"
     with pytest.raises(UserError, match=message):
         probe("gret_transformer_base", "global")
 

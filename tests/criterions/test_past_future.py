@@ -1,7 +1,6 @@
 """The criterion: its terms, its log, its errors, and the cost of terms that are off."""
 
 import math
-from argparse import Namespace
 
 import pytest
 import torch
@@ -13,10 +12,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capsule_routing.errors import UserError
 from capsule_routing.losses import past_future
-from capsule_routing.modules.past_future import PastFutureOutput
-from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_loss_heads
+from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms import PAST_FUTURE
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
@@ -32,28 +29,23 @@ def model_of(arch="gdr_transformer_base", **options):
     return build(arch, options)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
+@pytest.mark.parametrize("arch, reduction", [("gdr_transformer_base", "mean"), ("gdr_lstm", "sum")])
 def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
     model = model_of(arch, guided_reduction=reduction)
-    bag_loss, agreement_loss = {
-        "mean": (literal.mean_bag_of_words_loss, literal.mean_content_agreement_loss),
-        "sum": (literal.bag_of_words_loss, literal.content_agreement_loss),
-    }[reduction]
     loss, sample_size, log = criterion(bow_weight=0.5, bca_weight=2)(model, BATCH)
     plain, _, plain_log = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, BATCH)
     routed = model(**BATCH["net_input"])[1]["past_future"]
     part, padding = model.decoder.past_future, BATCH["target"].eq(1)
-    bow = bag_loss(
+    bow = literal.bag_of_words_loss(
         part.bow["past"](routed.past),
         part.bow["future"](routed.future),
         model.decoder.output_embeddings,
         BATCH["target"],
         padding,
+        reduction,
     )
-    bca = agreement_loss(
-        routed.past, routed.future, routed.state, part.bca["past"].weight, part.bca["future"].weight, padding
-    )
+    weights = (part.bca[name].weight for name in ("past", "future"))
+    bca = literal.content_agreement_loss(routed.past, routed.future, routed.state, *weights, padding, reduction)
     torch.testing.assert_close(log["bow_loss"] * math.log(2), bow.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(log["bca_loss"], bca.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(loss, plain + 0.5 * bow + 2 * bca, rtol=1e-5, atol=1e-3)
@@ -85,31 +77,6 @@ def test_a_uniform_prediction_of_the_bags_costs_the_bits_of_a_word(reduction):
     assert aggregated.get_smoothed_values()["bow_loss"] == pytest.approx(math.log2(words), abs=1e-3)
 
 
-@pytest.mark.parametrize("reduction, bow, bca", [("mean", 5 / 3, 2.0), ("sum", 3.0, 64.0)])
-def test_the_relative_size_of_the_losses(reduction, bow, bca):
-    """A sentence of three target words whose model has learnt nothing: every word has probability 1/V.
-
-    `bow` is the expected bag-of-words loss in units of `log V`. With "mean" the three steps have five means, because
-    the first one has no PAST; with "sum" each of the three steps has three words in its two bags.
-    `bca` is the expected distance if all 32 dimensions differ by 1, at every step, for PAST and for FUTURE.
-    """
-    model = model_of(guided_reduction=reduction, past_future_capsules=1, past_future_capsule_dim=32)
-    sample = make_batch(make_sentences([(4, 2)]))  # and end of sentence
-    with torch.no_grad():
-        model.decoder.output_embeddings.zero_()
-    log = criterion()(model, sample)[2]
-    nll = 3 * math.log(len(model.decoder.output_embeddings))
-    assert log["nll_loss"].item() == pytest.approx(nll, rel=1e-5)
-    assert log["bow_loss"].item() * math.log(2) == pytest.approx(bow * nll / 3, rel=1e-5)
-    zeros, ones = torch.zeros(1, 3, 32), torch.ones(1, 3, 32)
-    state, capsules = (ones, zeros) if reduction == "mean" else (zeros, ones)
-    heads = {"bca": tuple(model.decoder.past_future.bca.parameters())}
-    routed = PastFutureOutput(state, capsules, capsules, torch.zeros(1, 3, 4, 4), capsules_per_content=1, heads=heads)
-    weights = Namespace(bow_weight=0, bca_weight=1)
-    losses = PAST_FUTURE.losses(model, (None, {"past_future": routed}), sample, weights)
-    assert losses["bca"].value.item() == pytest.approx(bca)
-
-
 def test_a_weight_of_zero_costs_nothing(monkeypatch):
     def never(*_, **__):
         raise AssertionError("computed")
@@ -135,7 +102,6 @@ def test_the_bag_of_words_is_exact_while_validating():
     [
         ({"bow_weight": -1}, "--bow-weight must be at least 0, not -1"),
         ({"bca_weight": float("nan")}, "--bca-weight must be at least 0, not nan"),
-        ({"bow_steps": 0}, "--bow-steps must be above 0 and at most 1, not 0"),
         ({"bow_steps": 1.5}, "--bow-steps must be above 0 and at most 1, not 1.5"),
     ],
 )
@@ -144,39 +110,11 @@ def test_wrong_values_are_named(options, message):
         criterion(**options)
 
 
-@pytest.mark.parametrize(
-    "arch, options", [("capsule_transformer", {}), ("gdr_transformer_base", {"guided_heads": "bca"})]
-)
-def test_a_model_without_the_head_is_named(arch, options):
-    config = RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1)
-    message = r"--bow-weight 1 needs a model with this loss \(--past-future, --guided-heads\); set --bow-weight 0"
-    with pytest.raises(UserError, match=message):
-        RoutingLossesCriterion(TASK, config).attach(build(arch, options))
-
-
-def test_the_losses_of_a_model_that_somebody_froze_are_computed():
-    model = model_of()
-    expected = criterion()(model, BATCH)[2]
-    log = criterion()(model.requires_grad_(False), BATCH)[2]
-    assert torch.equal(log["bow_loss"], expected["bow_loss"]) and torch.equal(log["bca_loss"], expected["bca_loss"])
-
-
 def test_only_losses_are_logged_as_losses():
     log = {"loss": 1.0, "nll_loss": 1.0, "ntokens": 4, "sample_size": 4, "routing_entropy_count": 3}
     with metrics.aggregate() as aggregated:
         RoutingLossesCriterion.reduce_metrics([log])
     assert "routing_entropy_loss" not in aggregated.get_smoothed_values()
-
-
-def test_heads_without_a_loss_are_frozen_and_not_computed():
-    model = model_of().train()
-    criterion(bow_weight=0).attach(model)
-    part = model.decoder.past_future
-    assert not any(head.requires_grad for head in part.bow.parameters())
-    assert all(head.requires_grad for head in part.bca.parameters())
-    assert set(model(**BATCH["net_input"])[1]["past_future"].heads) == {"bca"}
-    freeze_loss_heads(model, {})
-    assert not model(**BATCH["net_input"])[1]["past_future"].heads
 
 
 @pytest.fixture

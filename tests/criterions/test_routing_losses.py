@@ -68,7 +68,6 @@ def test_the_weight_is_an_option_of_the_criterion():
 @pytest.mark.parametrize(
     "weights, message",
     [
-        ("mean_length:-1", "--loss-weights: mean_length must be at least 0, not -1.0"),
         ("mean_length:nan", "--loss-weights: mean_length must be at least 0, not nan"),
         ("mean_length:a", "--loss-weights mean_length:a: 'a' is no number; write mean_length:0.5"),
         ("bow:1", "--loss-weights bow:1: no mechanism of another package has a loss bow; there are mean_length"),
@@ -83,13 +82,6 @@ def test_losses_of_two_mechanisms_add_up():
     model, criterion = make_model("gdr_transformer_base"), make()
     criterion.attach(model)
     assert {"bow_loss", "bca_loss", "mean_length_loss"} <= criterion(model, BATCH)[2].keys()
-
-
-def test_a_loss_of_another_mechanism_needs_no_guided_head():
-    model, criterion = make_model(), make()
-    criterion.attach(model)
-    log = criterion(model, BATCH)[2]
-    assert "mean_length_loss" in log and "bow_loss" not in log
 
 
 def test_a_weight_of_a_loss_that_the_model_does_not_have_is_refused():

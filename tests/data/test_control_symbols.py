@@ -33,8 +33,7 @@ def binarise(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize("line", ["b <pad> a", "<pad>", "a <s>", "a </s>", "</s> </s> a"])
+@pytest.mark.parametrize("line, language", [("b <pad> a", "en"), ("a <s>", "de"), ("</s> </s> a", "en")])
 def test_binarised_control_symbols_are_refused(binarise, line, language):
     folder, task = binarise(line, language)
     symbol = next(word for word in line.split() if word in SYMBOLS)
@@ -47,11 +46,8 @@ def test_other_words_and_empty_sentences_are_loaded(binarise):
     task.load_dataset("train")
     assert len(task.dataset("train")) == 3
     text = BinarisedText(folder / "train.en-de.en.idx")
-    text.require_words()
-    text.sizes = lambda start, count: [3, 0, 1, 4][start : start + count]  # a sentence without tokens
+    text.sizes = lambda start, count: [2, 0, 2, 4][start : start + count]  # a sentence without tokens
     text.sentences = 4
-    text.require_words()
-    text.sizes = lambda start, count: [2, 0, 2, 4][start : start + count]
     with pytest.raises(BrokenFile, match="sentence 3 contains </s>"):
         text.require_words()
 

@@ -17,23 +17,17 @@ def test_lines_end_at_line_feeds_only(tmp_path):
     assert read_lines(file) == ["without an end"]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b" \n\n"])
-def test_an_empty_text_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b" \n\n", "text: empty"),
+        ("ein\nzwei\ngrün\n".encode("latin-1"), "text, line 3: not UTF-8"),
+        ("ein\nzwei\ngrün\n".encode("utf-16-be"), "text: UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
+    ],
+)
+def test_an_empty_text_and_another_encoding_are_refused(tmp_path, content, message):
     (tmp_path / "text").write_bytes(content)
-    with pytest.raises(UserError, match="text: empty"):
-        read_lines(tmp_path / "text")
-
-
-def test_another_encoding_is_refused(tmp_path):
-    (tmp_path / "text").write_bytes("ein\nzwei\ngrün\n".encode("latin-1"))
-    with pytest.raises(UserError, match="text, line 3: not UTF-8"):
-        read_lines(tmp_path / "text")
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(tmp_path, encoding):
-    (tmp_path / "text").write_bytes("ein\nzwei\ngrün\n".encode(encoding))
-    with pytest.raises(UserError, match="text: UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"):
+    with pytest.raises(UserError, match=message):
         read_lines(tmp_path / "text")
 
 

@@ -19,7 +19,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
-from tests.compatibility.make_checkpoints import translations
+from tests.compatibility.test_old_checkpoints import translations
 from tests.evidence.lists import read
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from tests.huggingface.models import (
     use_the_precision_of_the_model,
 )
 from tests.libraries import library
-from tests.zoo import build, case_name, logits_of, make_batch, make_sentences, make_task
+from tests.zoo import build, case_name, logits_of, make_batch
 
 library("transformers")
 from transformers import AutoModelForSeq2SeqLM  # noqa: E402
@@ -21,8 +21,6 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache  # noqa: 
 from transformers.modeling_outputs import BaseModelOutput  # noqa: E402
 
 from fairseq_capsule_lab.export.to_transformers import exported, refusal  # noqa: E402
-
-BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +30,9 @@ def precise(monkeypatch):
         yield
 
 
-@pytest.mark.parametrize("dtype", BOUNDS, ids=str)
 @pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
-def test_logits_are_those_of_fairseq_also_step_by_step(arch, options, dtype):
-    model = build(arch, options).to(dtype)
+def test_logits_are_those_of_fairseq_also_step_by_step(arch, options):
+    model = build(arch, options).double()
     assert refusal(model) is None
     copy = exported(model)
     for left in (True, False):  # padding of the source
@@ -44,26 +41,8 @@ def test_logits_are_those_of_fairseq_also_step_by_step(arch, options, dtype):
         expected = logits_of(model, batch)[words]
         assert expected.abs().max() > 0.1
         for logits in (copy(**inputs, use_cache=False).logits, step_by_step(copy, **inputs)):
-            assert logits.dtype == dtype
-            assert (logits[words] - expected).abs().max() < BOUNDS[dtype]
-
-
-@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
-def test_a_cache_follows_the_rows(arch, options):
-    """The rows are reordered before each step. Each then has the prefix of another row with the same source."""
-    copy = exported(build(arch, options).double())
-    batch = make_batch(make_sentences([(7, 1), (12, 1)]))
-    sources = batch["net_input"]["src_tokens"][[0, 0, 0, 1, 1]]
-    tokens = torch.randint(4, 44, (5, 12))
-    orders = [torch.cat([torch.randint(0, 3, (3,)), torch.randint(3, 5, (2,))]) for _ in range(12)]
-    steps = step_by_step(copy, sources, tokens, orders)
-    prefixes = tokens[:, :0]
-    for step, order in enumerate(orders):
-        if step == 0:
-            order = torch.arange(5)
-        prefixes = torch.cat([prefixes[order], tokens[order, step : step + 1]], dim=1)
-        whole = copy(input_ids=sources, decoder_input_ids=prefixes, use_cache=False).logits[:, -1]
-        assert (whole - steps[:, step]).abs().max() < 1e-9
+            assert logits.dtype == torch.float64
+            assert (logits[words] - expected).abs().max() < 1e-9
 
 
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
@@ -81,20 +60,6 @@ def test_a_cache_follows_rows_of_other_sentences_if_the_encoder_output_does(arch
 
 
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
-def test_rows_of_a_cache_can_be_repeated(arch, options):
-    copy = exported(build(arch, options).double())
-    inputs, _ = inputs_of(make_batch(SENTENCES))
-    cache = copy(**inputs, use_cache=True).cache
-    for part in (cache.self_attention_cache, cache.cross_attention_cache):
-        part.batch_repeat_interleave(2)
-    next_tokens = torch.arange(4, 12).unsqueeze(1)
-    twice = {name: value.repeat_interleave(2, dim=0) for name, value in inputs.items()}
-    continued = copy(input_ids=twice["input_ids"], decoder_input_ids=next_tokens, cache=cache).logits
-    twice["decoder_input_ids"] = torch.cat([twice["decoder_input_ids"], next_tokens], dim=1)
-    assert (copy(**twice, use_cache=False).logits[:, -1:] - continued).abs().max() < 1e-9
-
-
-@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
 def test_embeddings_of_words_give_the_logits_of_the_words_and_gradients(arch, options):
     copy = exported(build(arch, options).double())
     inputs, words = inputs_of(make_batch(SENTENCES))
@@ -145,20 +110,6 @@ def test_a_saved_model_is_the_same_and_has_equal_embeddings_once(tmp_path, share
     assert (loaded(**inputs).logits - copy(**inputs).logits).abs().max() < 1e-5
 
 
-def test_labels_give_the_cross_entropy_and_gradients():
-    copy = exported(build("capsule_transformer", {"past_future": "gdr", "global_representation": "capsule"}))
-    batch = make_batch(SENTENCES)
-    inputs, words = inputs_of(batch)
-    labels = batch["target"].masked_fill(~words, -100)
-    with torch.enable_grad():
-        loss = copy.train()(input_ids=inputs["input_ids"], labels=labels).loss
-        loss.backward()
-    log_probs = copy(**inputs, use_cache=False).logits.log_softmax(-1)
-    expected = -log_probs.gather(2, batch["target"].unsqueeze(2))[words].mean()
-    assert abs(loss - expected) < 1e-5
-    assert all(parameter.grad is not None for parameter in copy.parameters())
-
-
 def test_attentions_and_states_are_returned_on_request():
     copy = exported(build("gret_transformer_base"))
     inputs, _ = inputs_of(make_batch(SENTENCES))
@@ -196,7 +147,3 @@ def test_precisions_below_float32_are_close():
     half = exported(model).bfloat16()(**inputs).logits
     assert half.dtype == torch.bfloat16
     assert ((half.float() - expected)[words].abs().mean() / expected.abs().mean()) < 0.05
-
-
-def test_the_task_of_the_model_is_not_needed():
-    assert exported(build("gdr_transformer_base", task=make_task(50))).config.vocab_size == 54

@@ -68,18 +68,12 @@ def assert_close(left, right):
     "options, problem",
     [
         ({"encoder_routng": "both"}, "CapsuleConfig has no option encoder_routng; did you mean encoder_routing"),
-        ({"adaptive_softmax_cutoff": "10"}, "CapsuleConfig has no option adaptive_softmax_cutoff"),
-        ({"hidden_size": 64}, "CapsuleConfig has no option hidden_size"),
         ({"encoder_layers": 0}, "encoder_layers must be at least 1, not 0"),
-        ({"label_smoothing": -0.1}, "label_smoothing must be at least 0"),
         ({"encoder_attention_heads": 7}, "encoder_attention_heads 7 must divide encoder_embed_dim 512"),
         ({"encoder_routing_layers": [7]}, "encoder_routing_layers must be layers from 1 to 6"),
         ({"guided_heads": "both"}, "guided_heads both needs past_future"),
         ({"share_all_embeddings": True, "source_vocab_size": 9}, "needs source_vocab_size and vocab_size to be equal"),
-        ({"share_all_embeddings": True, "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_input_dim"),
-        ({"share_decoder_input_output_embed": True, "decoder_output_dim": 64}, "shared embeddings need"),
         ({"global_representation": "mean", "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_output_dim"),
-        ({"global_representation": "mean", "encoder_layers": 1}, "gru needs at least 2 encoder layers"),
     ],
 )
 def test_wrong_options_are_refused(options, problem):
@@ -157,7 +151,7 @@ def test_a_training_step_without_labels_warns(caplog):
     assert "without labels the losses of PAST and FUTURE are not computed" in caplog.text
 
 
-@every_system
+@pytest.mark.parametrize("system", ["everything", "selective"])
 def test_gradient_checkpointing_changes_no_gradient(system):
     model = build(**SYSTEMS[system]).double().train()
     expected = gradients(model, **batch())[1]
@@ -173,7 +167,7 @@ def test_a_compiled_model_has_the_same_gradients(system):
     assert_close(gradients(torch.compile(model, backend="aot_eager"), **batch())[1], expected)
 
 
-@pytest.mark.parametrize("system", ["gdr", "clf", "attn", "gret"])
+@pytest.mark.parametrize("system", ["gdr", "attn", "gret"])
 def test_a_fine_tuned_model_starts_as_its_baseline(tmp_path, system, caplog):
     baseline = build(share_all_embeddings=True)
     with torch.no_grad():
@@ -213,28 +207,6 @@ def test_a_module_of_which_a_part_was_loaded_keeps_that_part(tmp_path):
     ours, theirs = loaded.decoder.past_future.routing, model.decoder.past_future.routing
     assert len(ours.vote_weight) == 4 and 0 < ours.vote_weight.std() < 1
     assert torch.equal(ours.agreement_vector, theirs.agreement_vector)
-
-
-@every_system
-def test_generation_with_constraints_and_a_saved_model(tmp_path, system):
-    model = build(**SYSTEMS[system]).eval()
-    model.save_pretrained(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {"config.json", "generation_config.json", "model.safetensors"}
-    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
-    sources = batch()["input_ids"]
-    for options in (
-        {"min_new_tokens": 4, "max_new_tokens": 9},
-        {"max_new_tokens": 6, "do_sample": True, "num_beams": 1, "top_k": 5, "num_return_sequences": 2},
-        {"max_new_tokens": 8, "num_beams": 3, "no_repeat_ngram_size": 2},
-    ):
-        found = []
-        for one in (model, loaded):
-            torch.manual_seed(2)
-            found.append(one.generate(sources, **options))
-        assert torch.equal(*found)
-        assert found[0].size(1) <= 1 + options["max_new_tokens"]
-        lengths = found[0][:, 1:].ne(1).sum(1)
-        assert lengths.min() >= options.get("min_new_tokens", 2) and not found[0][:, 1:].eq(1)[:, 0].any()
 
 
 def test_a_trainer_lowers_the_loss_and_evaluates(tmp_path):

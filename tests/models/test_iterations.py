@@ -19,7 +19,7 @@ BATCH = make_batch(make_sentences(LENGTHS))
         ("gret_transformer_base", "global_iterations", {}, "encoder.global_representation.poolings.0"),
     ],
 )
-@pytest.mark.parametrize("number", [1, 2, 5])
+@pytest.mark.parametrize("number", [1, 5])
 def test_another_number_of_iterations_uses_the_trained_weights(arch, option, options, routing, number):
     trained = build(arch, options, seed=1)
     other = build(arch, {**options, option: number}, seed=2)
@@ -39,24 +39,6 @@ def test_a_model_trained_with_one_iteration_refuses_more(arch, option, options):
     message = f"--{option.replace('_', '-')}: more than one iteration needs the weights of agreements"
     with pytest.raises(UserError, match=message):
         build(arch, {**options, option: 3}).load_state_dict(trained)
-
-
-@pytest.mark.parametrize(
-    "arch, trained, options, otherwise",
-    [
-        ("capsnmt", {**SHARED, "aggregation_scoring": "votes"}, SHARED, "--aggregation-scoring votes"),
-        ("gdr_transformer_base", {"past_future": "clf"}, {}, "another --past-future"),
-    ],
-)
-def test_the_message_names_other_options_without_agreements(arch, trained, options, otherwise):
-    with pytest.raises(UserError, match=f"the checkpoint has none; use --.*-iterations 1 or {otherwise}"):
-        build(arch, options).load_state_dict(build(arch, trained).state_dict())
-
-
-def test_weights_of_one_iteration_are_not_reported_as_shared():
-    trained = build("capsnmt", {"aggregation_iterations": 1}).state_dict()
-    with pytest.raises(UserError, match="one set of vote weights, but the model needs a set for each iteration"):
-        build("capsnmt", {}).load_state_dict(trained)
 
 
 def test_unused_agreement_weights_are_accepted_only_with_one_iteration():

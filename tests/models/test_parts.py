@@ -85,16 +85,15 @@ def registered():
     base._REGISTRY[:] = before
 
 
-@pytest.mark.parametrize("arch", ["memory_transformer_tiny", "memory_lstm", "running_mean_lstm"])
+@pytest.mark.parametrize("arch", ["memory_transformer_tiny", "running_mean_lstm"])
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 def test_they_keep_the_invariants(arch, invariant):
     invariant(arch)
 
 
-@pytest.mark.parametrize("hint", [1, 4])
-@pytest.mark.parametrize("arch", ["memory_transformer_tiny", "memory_lstm"])
-def test_a_wrong_beam_size_changes_no_step(arch, hint):
-    check_steps(arch, beam_size=hint)
+@pytest.mark.parametrize("hint", [1, 3])
+def test_decoding_with_any_beam_size_equals_one_pass(hint):
+    check_steps("memory_lstm", beam_size=hint)
 
 
 def test_the_outputs_of_a_step_have_a_row_for_each_hypothesis():

@@ -10,9 +10,9 @@ BATCH = make_batch(make_sentences([(5, 4), (3, 6)]))
 OPTIONS = {"encoder_layers": 4, "decoder_layers": 3}
 
 
-@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base"])
 @pytest.mark.parametrize(
-    "keep", [{"encoder": "0,2"}, {"decoder": "2"}, {"encoder": "1,3", "decoder": "2,0"}, {"encoder": "0,1,2,3"}]
+    "arch, keep",
+    [("gdr_transformer_base", {"decoder": "2"}), ("capsule_transformer", {"encoder": "1,3", "decoder": "2,0"})],
 )
 def test_the_kept_layers_are_those_of_the_checkpoint(arch, keep):
     trained = build(arch, OPTIONS)
@@ -40,10 +40,9 @@ def test_a_pruned_checkpoint_is_not_pruned_again():
     assert torch.equal(logits_of(first, BATCH), logits_of(second, BATCH))
 
 
-@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
 @pytest.mark.parametrize("fewer", [{"encoder_layers": 3}, {"decoder_layers": 2}])
-def test_a_checkpoint_of_more_layers_is_not_pruned_without_the_option(arch, fewer):
-    trained, smaller = build(arch, OPTIONS), build(arch, {**OPTIONS, **fewer})
+def test_a_checkpoint_of_more_layers_is_not_pruned_without_the_option(fewer):
+    trained, smaller = (build("capsule_transformer", options) for options in (OPTIONS, {**OPTIONS, **fewer}))
     with pytest.raises(RuntimeError, match=r"Unexpected key\(s\) in state_dict"):
         smaller.load_state_dict(trained.state_dict())
 
@@ -55,7 +54,7 @@ def test_layers_that_route_keep_their_numbers():
     assert type(layers[0].self_attn) is type(plain) and type(layers[1].self_attn) is not type(plain)
 
 
-@pytest.mark.parametrize("text", ["", "4", "-1", "0,0", "a", "0,", "1-2", "99999999999"])
+@pytest.mark.parametrize("text", ["4", "0,0", "a"])
 def test_wrong_layers_to_keep_are_refused(text):
     with pytest.raises(UserError, match="--encoder-layers-to-keep: .* must name different layers from 0 to 3"):
         build("capsule_transformer", {**OPTIONS, "encoder_layers_to_keep": text})

@@ -27,7 +27,7 @@ def test_the_forward_pass_adds_both_capsules():
             torch.testing.assert_close(routing(logits, mask, (q, k))[b, h], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("sizes", [[1] * 7, [4, 2, 1]])
+@pytest.mark.parametrize("sizes", [[1] * 7, [4, 3]])
 def test_new_positions_equal_those_of_the_whole_sentence(sizes):
     q, k = attention_inputs()
     logits = q @ k.mT
@@ -45,7 +45,7 @@ def test_new_positions_equal_those_of_the_whole_sentence(sizes):
         )
 
 
-@pytest.mark.parametrize("compiled, autocast", [(False, False), (False, True), (True, False)])
+@pytest.mark.parametrize("compiled, autocast", [(False, True), (True, False)])
 def test_a_routing_that_is_computed_again_has_the_same_gradients_and_saves_less(monkeypatch, compiled, autocast):
     q, k = (rows.float().requires_grad_() for rows in attention_inputs(heads=4))
     routing = AttentionRouting(4)
@@ -66,14 +66,11 @@ def test_a_routing_that_is_computed_again_has_the_same_gradients_and_saves_less(
     assert saved[0] < saved[1] / 2
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_long_sentences_in_half_precision_are_finite(dtype):
+def test_long_sentences_in_half_precision_are_finite():
     """Vote weights summed over 512 words are beyond float16."""
     torch.manual_seed(1)
-    routing = AttentionRouting(8).to(dtype)
-    logits = (5 + 2 * torch.randn(1, 8, 512, 512)).to(dtype)
-    routed = routing(logits)
-    assert routed.dtype == dtype
+    routed = AttentionRouting(8).half()((5 + 2 * torch.randn(1, 8, 512, 512)).half())
+    assert routed.dtype == torch.float16
     assert torch.isfinite(routed).all()
 
 
@@ -85,20 +82,6 @@ def test_a_new_module_gives_every_head_the_same_share():
     torch.testing.assert_close(4 * vertical[:, 0], vertical_routing(logits, 3)[0])
 
 
-@pytest.mark.parametrize("parts", [{"vertical": False}, {"horizontal": False}, {"vertical": False, "causal": True}])
-def test_unused_parameters_are_not_created(parts):
-    routing = AttentionRouting(4, **parts)
-    assert len(list(routing.parameters())) == (0 if not parts.get("vertical", True) else 2)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"iterations": 0}, "at least 1"),
-        ({"vertical": False, "horizontal": False}, "needs its vertical part"),
-        ({"causal": True}, "would show later words"),
-    ],
-)
-def test_wrong_arguments_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        AttentionRouting(4, **options)
+def test_a_causal_routing_has_no_vertical_part():
+    with pytest.raises(ValueError, match="would show later words"):
+        AttentionRouting(4, causal=True)

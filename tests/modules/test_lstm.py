@@ -1,6 +1,5 @@
 """LSTM layers: bidirectional layers over padded sentences, and a layer with attention."""
 
-import pytest
 import torch
 
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
@@ -28,15 +27,6 @@ def test_a_returned_state_continues_the_sentence():
     torch.testing.assert_close(torch.cat([first, last], 1), whole)
 
 
-def test_a_bidirectional_layer_takes_a_state_with_one_word():
-    layer = LSTMLayer(6, bidirectional=True).eval()
-    inputs, state = torch.randn(2, 1, 6), (torch.randn(2, 2, 3), torch.randn(2, 2, 3))
-    outputs, (hidden, cell) = layer(inputs, state)
-    expected, (last, memory) = layer.lstm(inputs, state)
-    torch.testing.assert_close(outputs, layer.norm(inputs + expected))
-    torch.testing.assert_close((hidden, cell), (last, memory))
-
-
 def test_attention_equals_its_equations():
     torch.manual_seed(1)
     layer = AttentiveLSTMLayer(5).double().eval()
@@ -57,8 +47,6 @@ def test_attention_equals_its_equations():
             torch.testing.assert_close(outputs[b_index, t], layer.norm(u + s), rtol=1e-10, atol=1e-10)
         torch.testing.assert_close(hidden[0, b_index], s)
         torch.testing.assert_close(cell[0, b_index], c)
-
-
-def test_an_odd_size_of_a_bidirectional_layer_is_refused():
-    with pytest.raises(ValueError, match="size must be even in a bidirectional LSTM, not 7"):
-        LSTMLayer(7, bidirectional=True)
+    _, state = layer(inputs[:, :3], capsules, layer.key(capsules))
+    last, _ = layer(inputs[:, 3:], capsules, layer.key(capsules), state)
+    torch.testing.assert_close(last, outputs[:, 3:], rtol=1e-10, atol=1e-10)

@@ -7,33 +7,7 @@ def _words(target, padding_mask, b):
     return [t for t in range(target.size(1)) if padding_mask is None or not padding_mask[b, t]]
 
 
-def bag_of_words_loss(past, future, embeddings, target, padding_mask=None):
-    total = 0
-    for b in range(len(target)):
-        steps = _words(target, padding_mask, b)
-        for t in steps:
-            before = torch.log_softmax(embeddings @ past[b, t], 0)
-            after = torch.log_softmax(embeddings @ future[b, t], 0)
-            for other in steps:
-                log_probability = before if other < t else after
-                total = total - log_probability[target[b, other]] / len(steps)
-    return total
-
-
-def content_agreement_loss(past, future, state, past_weight, future_weight, padding_mask=None):
-    total = 0
-    for b in range(len(state)):
-        steps = _words(state[..., 0], padding_mask, b)
-        for t in steps:
-            until = torch.stack([state[b, s] for s in steps if s <= t]).mean(0)
-            from_here = torch.stack([state[b, s] for s in steps if s >= t]).mean(0)
-            distance = (past[b, t] - past_weight @ until).square().sum()
-            distance = distance + (future[b, t] - future_weight @ from_here).square().sum()
-            total = total + distance / len(steps)
-    return total
-
-
-def mean_bag_of_words_loss(past, future, embeddings, target, padding_mask=None):
+def bag_of_words_loss(past, future, embeddings, target, padding_mask=None, reduction="sum"):
     total = 0
     for b in range(len(target)):
         steps = _words(target, padding_mask, b)
@@ -41,20 +15,27 @@ def mean_bag_of_words_loss(past, future, embeddings, target, padding_mask=None):
             for features, bag in ((past, [s for s in steps if s < t]), (future, [s for s in steps if s >= t])):
                 log_probabilities = torch.log_softmax(embeddings @ features[b, t], 0)
                 for word in bag:
-                    total = total - log_probabilities[target[b, word]] / len(bag) / len(steps)
+                    share = 1 / len(bag) if reduction == "mean" else 1
+                    total = total - share * log_probabilities[target[b, word]] / len(steps)
     return total
 
 
-def mean_content_agreement_loss(past, future, state, past_weight, future_weight, padding_mask=None):
+def content_agreement_loss(past, future, state, past_weight, future_weight, padding_mask=None, reduction="sum"):
+    """The projections map states to capsules with "sum", and capsules to states with "mean"."""
     total = 0
     for b in range(len(state)):
         steps = _words(state[..., 0], padding_mask, b)
         for t in steps:
             until = torch.stack([state[b, s] for s in steps if s <= t]).mean(0)
             from_here = torch.stack([state[b, s] for s in steps if s >= t]).mean(0)
-            distance = (past_weight @ past[b, t] - until).square().sum()
-            distance = distance + (future_weight @ future[b, t] - from_here).square().sum()
-            total = total + distance / len(steps) / state.size(-1)
+            if reduction == "mean":
+                distance = (past_weight @ past[b, t] - until).square().sum()
+                distance = distance + (future_weight @ future[b, t] - from_here).square().sum()
+                total = total + distance / len(steps) / state.size(-1)
+            else:
+                distance = (past[b, t] - past_weight @ until).square().sum()
+                distance = distance + (future[b, t] - future_weight @ from_here).square().sum()
+                total = total + distance / len(steps)
     return total
 
 

