@@ -72,10 +72,10 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
     params: list[click.Parameter] = [click.Argument(["out"], type=given, help="The folder to make.")]
     for option in recipe.options:
         kind = click.Choice(option.kind) if isinstance(option.kind, tuple) else KINDS.get(option.kind, option.kind)
-        attributes = {"default": option.default, "required": option.required, "help": option.help}
-        if option.kind is bool:
-            attributes = {"is_flag": True, "help": option.help}
-        params.append(click.Option([f"--{option.name}"], type=kind, metavar=option.value or None, **attributes))
+        attributes = {"metavar": option.value or None, "help": option.help, "required": option.required}
+        if option.default is not None:  # for click, None is a default too
+            attributes["default"] = option.default
+        params.append(click.Option([f"--{option.name}"], type=kind, is_flag=option.kind is bool, **attributes))
     return [*params, click.Option(["--dry-run"], is_flag=True, help=NOT_RUN)]
 
 

@@ -47,8 +47,8 @@ def texts(tmp_path_factory):
     (folder / "short.en").write_text("one\n")
     (folder / "broken.en").write_bytes(b"one\xff\n")
     (folder / "broken.ar").write_text("one\n")
-    (folder / "symbol.ar").write_text("a </s> c\nb\nc\n")
-    (folder / "symbol.en").write_text("ab\nab ab\nab\n")
+    (folder / "symbol.ar").write_text("".join(f"</s> </s> {word}\n" for word in "abc"))  # so often that it is merged
+    (folder / "symbol.en").write_text("a\nb\nc\n")
     (folder / "wide.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-16")
     return folder
 
