@@ -22,7 +22,7 @@ CORPORA = {
     "toy": ("embedded", "TOY", "data/toy"),
     "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
-KINDS: dict[Any, Any] = {int: positive_int, float: Number(0), str: given, Path: input_folder}
+KINDS: dict[Any, Any] = {int: positive_int, float: Number(0, 1000), str: given, Path: input_folder}
 MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 
@@ -75,7 +75,9 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
         attributes = {"metavar": option.value or None, "help": option.help, "required": option.required}
         if option.default is not None:  # for click, None is a default too
             attributes["default"] = option.default
-        params.append(click.Option([f"--{option.name}"], type=kind, is_flag=option.kind is bool, **attributes))
+        if option.kind is bool:
+            attributes["is_flag"] = True
+        params.append(click.Option([f"--{option.name}"], type=kind, **attributes))
     return [*params, click.Option(["--dry-run"], is_flag=True, help=NOT_RUN)]
 
 
