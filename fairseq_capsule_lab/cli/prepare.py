@@ -72,12 +72,17 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
     params: list[click.Parameter] = [click.Argument(["out"], type=given, help="The folder to make.")]
     for option in recipe.options:
         kind = click.Choice(option.kind) if isinstance(option.kind, tuple) else KINDS.get(option.kind, option.kind)
-        attributes = {"metavar": option.value or None, "help": option.help, "required": option.required}
+        made = click.Option(
+            [f"--{option.name}"],
+            type=kind,
+            metavar=option.value or None,
+            help=option.help,
+            required=option.required,
+            is_flag=option.kind is bool or None,  # False would make the value optional
+        )
         if option.default is not None:  # for click, None is a default too
-            attributes["default"] = option.default
-        if option.kind is bool:
-            attributes["is_flag"] = True
-        params.append(click.Option([f"--{option.name}"], type=kind, **attributes))
+            made.default = option.default
+        params.append(made)
     return [*params, click.Option(["--dry-run"], is_flag=True, help=NOT_RUN)]
 
 

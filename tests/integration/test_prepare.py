@@ -58,9 +58,7 @@ def pieces(texts, tmp_path_factory):
     """Chinese and English, cut into words and then into pieces of SentencePiece."""
     place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
     options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
-    process = place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
-    process.options, process.place = options, place
-    return process
+    return place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
 
 
 @pytest.fixture
@@ -103,19 +101,6 @@ def test_every_stage_has_the_expected_text(pieces, capsys):
     # check-data knows which text is binarised, and compares both. A tiny text has unknown pieces.
     assert main(["check-data", str(pieces.out), "--most-unknown", "100"]) == 0, capsys.readouterr().out
     check_reading(pieces.out)
-
-
-def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tmp_path):
-    before = contents(pieces.out)
-    again = [*pieces.options, "--bpe", "sentencepiece", "--tokenise", "jieba", "out"]
-    process = pieces.place.prepare(*again)
-    assert process.returncode == 0 and "sentencepiece.model: done before" in process.output
-    other = tmp_path / "my"
-    for language in ("zh", "en"):
-        other.with_suffix(f".{language}").write_text("one\ntwo\n")
-    again[again.index(texts / "my")] = other
-    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with other train text: delete it")
-    assert contents(pieces.out) == before
 
 
 def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, workplace):
