@@ -16,7 +16,6 @@ from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, positive_
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords, texts
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
@@ -92,9 +91,6 @@ def similar_pairs(args: Namespace) -> None:
     """Write the pairs that are not empty, not too long and of similar length."""
     most, instead = args.max_length or sys.maxsize, args.instead or ()
     texts.copy_similar_pairs((args.source, args.target), args.outputs, most, args.ratio, instead=instead)
-    if not args.outputs[0].stat().st_size:
-        limits = f"--max-length {args.max_length} and --ratio {args.ratio:g}"
-        raise LabError(f"no pair passes {limits}: give larger ones")
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

@@ -1,13 +1,14 @@
 """`fairseq-capsule prepare NAME`, which scripts/prepare*.sh call: prepare a corpus, and binarise it for fairseq."""
 
-from argparse import Namespace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import NOT_RUN, given
-from fairseq_capsule_lab.cli.commands import Command, Group, texts
+from fairseq_capsule_lab.cli.arguments import NOT_RUN, given, input_folder, positive_int
+from fairseq_capsule_lab.cli.commands import Command, Group
 from fairseq_capsule_lab.corpora.own import take_texts
 from fairseq_capsule_lab.corpora.recipe import Recipe
 
@@ -21,6 +22,7 @@ CORPORA = {
     "toy": ("embedded", "TOY", "data/toy"),
     "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
+KINDS: dict[Any, Any] = {int: positive_int, float: Number(0, 1000), str: given, Path: input_folder}
 MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 
@@ -68,21 +70,28 @@ class OwnText(Command):
 
 def _params(recipe: Recipe) -> list[click.Parameter]:
     params: list[click.Parameter] = [click.Argument(["out"], type=given, help="The folder to make.")]
-    for key, text in recipe.options.items():
-        name, _, value = key.partition(" ")
-        if value:
-            params.append(click.Option([f"--{name}"], type=given, metavar=value, help=f"{text}."))
-        else:
-            params.append(click.Option([f"--{name}"], is_flag=True, help=f"{text}."))
-    params.append(click.Option(["--dry-run"], is_flag=True, help=NOT_RUN))
-    return params
+    for option in recipe.options:
+        kind = click.Choice(option.kind) if isinstance(option.kind, tuple) else KINDS.get(option.kind, option.kind)
+        made = click.Option(
+            [f"--{option.name}"],
+            type=kind,
+            metavar=option.value or None,
+            help=option.help,
+            required=option.required,
+            is_flag=option.kind is bool or None,  # False would make the value optional
+        )
+        if option.default is not None:  # for click, None is a default too
+            made.default = option.default
+        params.append(made)
+    return [*params, click.Option(["--dry-run"], is_flag=True, help=NOT_RUN)]
 
 
-def _prepare(recipe: Recipe, out: str, **options: str) -> None:
+def _prepare(recipe: Recipe, out: str, dry_run: bool, **values: Any) -> None:
     from fairseq_capsule_lab.corpora.preparation import prepare
 
     context = click.get_current_context()
-    prepare(recipe, texts(Namespace(**options)), context.command_path, context.meta["words"], out)
+    options = {name.replace("_", "-"): value for name, value in values.items()}
+    prepare(recipe, options, context.command_path, context.meta["words"], out, dry_run)
 
 
 prepare = Corpora(

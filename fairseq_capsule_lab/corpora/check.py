@@ -1,225 +1,209 @@
-"""Check of a data folder before a training, with or without its text: one pass over its files, in constant memory."""
+"""Check of a data folder before a training, with or without its text. It reads line by line, in constant memory."""
 
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat, zip_longest
 from pathlib import Path
 
-from capsule_routing.errors import one_line
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+
+from capsule_routing.text.folders import settings_of
 from fairseq_capsule.data import binarised
-from fairseq_capsule.data.binarised import IN_TEXT, BinarisedText, BrokenFile
+from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
-from fairseq_capsule_lab.corpora import check_binarised
-from fairseq_capsule_lab.corpora.check_folder import (
-    EMPTY,
-    OTHER_RUNS,
-    TOO_LONG,
-    Counted,
-    FolderCheck,
-    Limits,
-    is_train,
-    side_by_side,
-)
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import sha256
 
-FINAL = ("bpe", "characters")  # folders of the text that is binarised
-TEXTS = ("raw", "tokenised", "clean", *FINAL)
-REMEDY = "name a folder that scripts/prepare-*.sh made"
+STAGES = ("raw", "tokenised", "clean", "bpe", "characters")
 MANIFEST = "manifest.tsv"
-BINARISE = "delete bin and prepare again"
-LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
-NO_END = "no line feed at its end: it may be cut short: copy it again, or prepare it again"
-NOT_UTF8 = "not UTF-8: convert the file"
-WRONG_CHARACTERS = {
-    "\0": "a NUL character: drop the line in every language",
-    "\r": "a stray carriage return: replace it by a space",
-    "\ufffd": "a replacement character: it comes from a wrong conversion: convert again, or drop the line in every "
-    "language",
+BROKEN = {
+    "\0": "a NUL character",
+    "\r": "a carriage return",
+    "\ufffd": "not UTF-8, or a replacement character of a wrong conversion",
 }
+NO_END = "no line feed at its end: it may be cut short: copy it again, or prepare it again"
+EMPTY = "empty: drop the line in every language"
+TOO_LONG = "too long: drop the line in every language, or give the model more --max-source-positions"
+OTHER_RUNS = "codes and dictionary are of different runs, or the training text is too small for this text"
+UNSEEN = "there is no text with the binarised data, so it was not compared with a text"
 
 
-def check_data(folder: Path, limits: Limits) -> FolderCheck:
-    """Check the text and the binarised data of a folder, or its binarised data if it has no text.
+@dataclass
+class Fault:
+    """A problem in a file: the first of the lines with it, counted from 1, or None if it is not in a line."""
+
+    file: str
+    line: int | None
+    problem: str  # what is wrong and what to do
+    lines: int
+
+    def __str__(self) -> str:
+        place = f"{self.file}, line {self.line}" if self.line else self.file
+        return f"{place}: {self.problem}" + (f" (and {self.lines - 1} more lines)" if self.lines > 1 else "")
+
+
+@dataclass
+class Split:
+    """The figures of a split."""
+
+    pairs: int
+    unknown: dict[str, float] = field(default_factory=dict)  # per cent of the tokens, by language
+    overlap: int = 0  # pairs that are also in train
+
+
+class Check:
+    """The check of a folder. `run` reads its files and fills the attributes.
+
+    Attributes:
+        faults: what is wrong, by file and problem.
+        splits: the figures of each split whose binarised files are sound.
+        notes: one line for what could not be checked, and for each text of which much was left out.
 
     Raises:
-        LabError: the folder was made neither by a script nor by fairseq-preprocess, or its preparation did not finish.
-        UserError: a dictionary is broken.
+        UserError: the folder has no dictionaries of two languages, or a broken one.
     """
-    check: FolderCheck
-    if final_text(folder) or (folder / "settings").is_file():  # a prepared folder without its text is damaged
-        check = _PreparedFolder(folder, limits)
-    else:
-        check = check_binarised.BinarisedFolder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
-    check.run()
-    return check
 
-
-def final_text(folder: Path) -> str:
-    """Return the name of the folder with the text that is binarised, or "" if there is none."""
-    settings = folder / "settings"
-    pieces = settings.is_file() and b"\nbpe sentencepiece" in settings.read_bytes()
-    # With SentencePiece, long sentences are counted in pieces and removed after the text was split into pieces.
-    stages = ("clean", *FINAL) if pieces else (*FINAL, "clean")
-    return next((name for name in stages if (folder / name).is_dir()), "")
-
-
-class _PreparedFolder(FolderCheck):
-    """What a prepare script made: the text of all stages, dictionaries, binarised data, and a manifest of them."""
-
-    def __init__(self, folder: Path, limits: Limits):
-        super().__init__(folder, limits)
-        self.final = final_text(folder)
-        self.bin = folder / "bin"
-        self.dictionaries = read_dictionaries(self.bin) if any(self.bin.glob("dict.*.txt")) else {}
-        if len(self.dictionaries) != 2:
-            raise LabError(f"{folder}: it has no bin with two dictionaries; {REMEDY}")
-        if not self.final:
-            raise LabError(f"{folder}: it has no folder bpe or characters; {REMEDY}")
-        self.stages = [stage for stage in TEXTS if (folder / stage).is_dir()]
-        # The splits that any stage has, and the required ones. Train comes last.
-        patterns = [f"{stage}/*.{language}" for stage in self.stages for language in self.dictionaries]
-        texts = [file for pattern in patterns for file in folder.glob(pattern)]
-        names = {*(file.stem for file in texts), *check_binarised.NEEDED, *binarised.splits_of(self.bin)}
-        self.names = sorted(names, key=lambda name: (is_train(name), name))
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self.folder).as_posix()
+    def __init__(self, folder: Path, longest: int, most_unknown: float, most_overlap: float):
+        self.folder, self.bin = folder, folder / "bin" if (folder / "bin").is_dir() else folder
+        self.longest = longest  # tokens in a sentence
+        self.most_unknown = most_unknown  # per cent of the tokens of a text
+        self.most_overlap = most_overlap  # per cent of a split's pairs that are also in train
+        self.dictionaries = read_dictionaries(self.bin)
+        languages = {binarised.language_of(index) for index in binarised.binarised_texts(self.bin)}
+        if len(self.dictionaries) != 2 or not languages <= self.dictionaries.keys():
+            raise LabError(f"{self.bin}: not the dictionaries of two languages; name the data of one language pair")
+        self.settings = settings_of(folder)  # empty if no script prepared the folder
+        self.stages = [stage for stage in STAGES if (folder / stage).is_dir()]
+        # Pieces of SentencePiece are counted, and long sentences removed, after the text was split into pieces.
+        is_late = self.settings.get("bpe", "").startswith("sentencepiece")
+        finals = ("clean", "bpe") if is_late else ("bpe", "characters", "clean")
+        self.final = next((stage for stage in finals if stage in self.stages), "")  # the text that is binarised
+        self.faults: dict[tuple[str, str], Fault] = {}
+        self.splits: dict[str, Split] = {}
+        self.notes = [] if self.final else [UNSEEN]
+        self._held_out: dict[str, dict[Hashable, int]] = {}  # split → pair → its first line
+        self._repeated: dict[str, list[int]] = {}  # split → its lines whose pairs are also in train
 
     def run(self) -> None:
-        for language, dictionary in self.dictionaries.items():
-            self.note_order(f"bin/dict.{language}.txt", dictionary)
-        for stage in self.stages:
-            for split in self.names if stage != self.final else ():
-                for _ in self._pairs(stage, split):
-                    pass
-        for split in self.names:
-            self._check_final(split)
-        self.note_overlaps({split: f"{self.final}/{split}.{next(iter(self.dictionaries))}" for split in self.names})
+        texts = [file for stage in self.stages for file in (self.folder / stage).iterdir()]
+        names = {file.stem for file in texts if file.suffix[1:] in self.dictionaries}
+        names.update(binarised.splits_of(self.bin))
+        for split in sorted(names, key=lambda name: (name.startswith("train"), name)):
+            for stage in self.stages:
+                self._check_text(stage, split)
+            self._check_split(split)
+        for split, lines in self._repeated.items():
+            self.splits[split].overlap = len(lines)
+            if 100 * len(lines) > self.most_overlap * self.splits[split].pairs:
+                problem = f"the pair is also in train, so scores on {split} measure memorisation: drop it in one"
+                for line in sorted(lines):
+                    self._note(f"{self.final}/{split}".lstrip("/"), problem, line)
         self._check_manifest()
 
-    def _pairs(self, stage: str, split: str) -> Iterator[tuple[str, ...]]:
-        """Yield the pairs of a split in the folder of a stage, and note what is wrong with its texts."""
-        files = [f"{stage}/{split}.{language}" for language in self.dictionaries]
-        missing = [file for file in files if not (self.folder / file).is_file()]
-        other = "other stages may have it" if missing == files else "but the other language is there"
-        for file in missing:
-            self.note(file, f"missing, {other}: prepare it again")
-        lines = [0] * len(files)
-        for pair in side_by_side(f"{stage}/{split}", (_lines(self.folder / file) for file in files if not missing)):
-            lines = [count + (line is not None) for count, line in zip(lines, pair)]
-            if None in pair:
+    def _note(self, file: str | Path, problem: str, line: int | None = None) -> None:
+        """Note a problem of a file, or count a further line with it."""
+        name = file if isinstance(file, str) else file.relative_to(self.folder).as_posix()
+        self.faults.setdefault((name, problem), Fault(name, line, problem, 0)).lines += 1
+
+    def _lines(self, file: str) -> Iterator[bytes]:
+        if (self.folder / file).is_file():
+            with open(self.folder / file, "rb") as text:
+                yield from progress_bar(text, desc=file, unit=" lines", unit_scale=True, leave=False)
+
+    def _check_text(self, stage: str, split: str) -> None:
+        """Note broken lines of a split in the folder of a stage, and texts of different lengths."""
+        lengths = {}
+        for file in (f"{stage}/{split}.{language}" for language in self.dictionaries):
+            number, line = 0, b"\n"
+            for number, line in enumerate(self._lines(file), 1):
+                text = line.decode(errors="replace")
+                for character, problem in BROKEN.items():
+                    if character in text:
+                        self._note(file, f"{problem}: convert the file, or replace the character", number)
+            if not line.endswith(b"\n"):
+                self._note(file, NO_END, number)
+            lengths[file] = number
+        shorter, longer = sorted(lengths, key=lengths.__getitem__)
+        if lengths[longer] > lengths[shorter]:
+            problem = f"{lengths[longer]} lines, but {shorter} has {lengths[shorter] or 'none'}: prepare it again"
+            self._note(longer, problem)
+
+    def _check_split(self, split: str) -> None:
+        """Check the binarised files of a split, compare them with the text, and find pairs that are also in train."""
+        texts: dict[str, BinarisedText] = {}
+        for index in binarised.binarised_texts(self.bin, split):
+            language = binarised.language_of(index)
+            try:
+                texts[language] = BinarisedText(index)
+                texts[language].require_known_tokens(len(self.dictionaries[language]))
+            except BrokenFile as error:
+                self._note(error.path, error.problem)
+                return
+        if len(texts) < 2:
+            self._note(self.bin / f"{split}.*.idx", f"missing in one language or both: {binarised.REMEDY}")
+            return
+        first, second = texts.values()
+        if first.sentences != second.sentences or not first.sentences:
+            problem = f"{first.sentences} sentences, and {second.index.name} has {second.sentences}"
+            self._note(first.index, f"{problem}: {binarised.REMEDY}")
+            return
+        self.splits[split] = Split(first.sentences)
+        sides = (self._sentences(split, language, text) for language, text in texts.items())
+        for number, pair in enumerate(zip_longest(*sides), 1):  # to the end of both sides
+            if not split.startswith("train"):
+                self._held_out.setdefault(split, {}).setdefault(pair, number)
                 continue
-            for file, line in zip(files, pair):
-                for problem in _wrong_bytes(line):
-                    self.note_line(file, problem, lines[0])  # all have as many lines so far
-            yield tuple(line.removesuffix(b"\n").decode(errors="replace") for line in pair)
-        most = max(lines)
-        least = min(lines)
-        if most > least:
-            problem = f"no such line in {files[lines.index(least)]}: {most} and {least} lines are not parallel; "
-            self.note(files[lines.index(most)], f"{problem}prepare it again", least + 1)
-        elif not missing and not most:
-            self.note(files[0], "no lines: prepare it again")
+            for other, lines in self._held_out.items():
+                if pair in lines:
+                    self._repeated.setdefault(other, []).append(lines.pop(pair))
 
-    def _check_final(self, split: str) -> None:
-        """Check the text of a split that is binarised, and compare it with the binarised files."""
-        files = {language: f"{self.final}/{split}.{language}" for language in self.dictionaries}
-        texts = [(language, text, check_binarised.sentences_of(text)) for language, text in self._binarised(split)]
-        different: dict[Path, int] = {}  # the first line that has a missing or another sentence
-        unknown: dict[str, tuple[int, str]] = {}  # the first unknown token of each language, and its line
-
-        def counts() -> Iterator[Counted]:
-            for number, pair in enumerate(self._pairs(self.final, split), start=1):
-                numbers_of_tokens = []
-                for (language, dictionary), line in zip(self.dictionaries.items(), pair):
-                    tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
-                    foreign = [token for token in tokens if token not in dictionary.indices]
-                    if foreign:
-                        unknown.setdefault(language, (number, foreign[0]))
-                    for symbol in dictionary.symbols[: dictionary.nspecial]:
-                        if symbol in tokens:
-                            self.note_line(files[language], f"contains {symbol}: {IN_TEXT}", number)
-                    numbers_of_tokens.append((len(tokens), len(foreign)))
-                    numbers = [*map(dictionary.indices.get, tokens, repeat(dictionary.unk())), dictionary.eos()]
-                    for own, text, sentences in texts:
-                        if own == language and text.data not in different and next(sentences, None) != numbers:
-                            different[text.data] = number
-                yield pair, numbers_of_tokens
-
-        shares = self.count(split, list(files.items()), counts())
-        problems = {fault.problem for fault in self.faults if fault.file in files.values()}
-        is_sound = all(problem in (EMPTY, TOO_LONG, NO_END) or IN_TEXT in problem for problem in problems)
-        for language, file, share in shares:
-            line, token = unknown[language]
-            problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens"
-            if (self.folder / "settings").is_file() and not is_train(split):
-                # A script splits all texts by the same codes, and refuses another dictionary.
-                self.notes.append(f"{file}, line {line}: {problem}: the training text is small; --merges may be fewer")
+    def _sentences(self, split: str, language: str, text: BinarisedText) -> Iterator[Hashable]:
+        """Yield what identifies each sentence of a text, and note what is wrong with it."""
+        dictionary = self.dictionaries[language]
+        file = f"{self.final}/{split}.{language}" if self.final else text.index.relative_to(self.folder).as_posix()
+        lines = self._lines(file) if self.final else repeat(None, text.sentences)
+        tokens, unknown, first = 0, 0, 0
+        dataset = MMapIndexedDataset(str(text.index.with_suffix("")))
+        sentences = (dataset[number].tolist() for number in range(len(dataset)))
+        for number, (sentence, line) in enumerate(zip_longest(sentences, lines), 1):
+            of_line = (line or b"").decode(errors="replace").split()  # at all Unicode spaces, as fairseq does
+            if self.final and sentence != [*map(dictionary.index, of_line), dictionary.eos()]:
+                problem = f"not the tokens of {file} with dict.{language}.txt: delete bin and prepare again"
+                self._note(text.data, problem, number)
+            if sentence is None:
                 continue
-            self.note(file, f"{problem}: {OTHER_RUNS}; prepare it with --codes and --dict of the same run", line)
-        pairs = self.splits[split].pairs
-        for language, text, _ in texts if is_sound else ():
-            if text.sentences != pairs:
-                problem = f"{text.sentences} sentences, but {self.final} has {pairs}: {BINARISE}"
-                self.note(self._name(text.index), problem)
-            elif text.data in different:
-                problem = f"not the tokens of {files[language]} with bin/dict.{language}.txt: {BINARISE}"
-                self.note(self._name(text.data), problem, different[text.data])
-
-    def _binarised(self, split: str) -> Iterator[tuple[str, BinarisedText]]:
-        """Yield the languages and binarised texts of a split, and note what is missing or broken."""
-        indices = binarised.binarised_texts(self.bin, split)
-        for language, dictionary in self.dictionaries.items():
-            own = [index for index in indices if binarised.language_of(index) == language]
-            if not own:
-                has_text = (self.folder / f"{self.final}/{split}.{language}").is_file()
-                reason = f", but {self.final} has {split}" if has_text else ""
-                self.note(f"bin/{split}.*.{language}.idx", f"missing{reason}: {BINARISE}")
-            for index in own:
-                try:
-                    text = BinarisedText(index)
-                    text.require_known_tokens(len(dictionary))
-                    yield language, text
-                except BrokenFile as error:
-                    self.note(self._name(error.path), error.problem)
+            words = sentence[:-1] if sentence[-1:] == [dictionary.eos()] else sentence
+            if not 0 < len(words) <= self.longest:
+                self._note(file, TOO_LONG if words else EMPTY, number)
+            if min(words, default=dictionary.unk()) < len(CONTROL_SYMBOLS):
+                self._note(file, f"contains {CONTROL_SYMBOLS[min(words)]}: {IN_TEXT}", number)
+            if dictionary.unk() in words:
+                first = first or number
+                unknown += words.count(dictionary.unk())
+            tokens += len(words)
+            yield line if self.final else tuple(words)
+        share = 100 * unknown / max(1, tokens)
+        self.splits[split].unknown[language] = share
+        if share > self.most_unknown:
+            problem = f"{share:.2f}% of the tokens are not in dict.{language}.txt"
+            if self.settings and not split.startswith("train"):  # a script splits all texts by the same codes
+                self.notes.append(f"{file}: {problem}: the training text is small; --merges may be fewer")
+            else:
+                self._note(file, f"{problem}: {OTHER_RUNS}; prepare it with --codes and --dict of the same run", first)
 
     def _check_manifest(self) -> None:
         """Compare the SHA-256 of each file that the manifest lists and that has no fault yet."""
-        path = self.folder / MANIFEST
-        faulty = {fault.file for fault in self.faults}
-        if not path.is_file():
-            if (self.folder / "settings").is_file():  # a folder that no script prepared needs none
-                problem = "missing, because the preparation did not finish: run the same command again"
-                self.note(MANIFEST, problem)
-            return
-        listed: dict[str, str] = {}
-        for line in path.read_text(errors="replace").split("\n"):
-            kind, *fields = line.split("\t")
-            if kind == "file" and len(fields) > 1:
-                listed[fields[0]] = fields[1]
-            elif kind == "part" and len(fields) > 2:
-                self.notes.append(one_line(fields[2]))  # a warning: many pairs were left out
-        for file in progress_bar(sorted(listed.keys() - faulty), desc=MANIFEST, unit=" files", leave=False):
-            if not (self.folder / file).is_file():
-                problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
-                self.note(file, problem)
-            elif sha256(self.folder / file) != listed[file]:
-                problem = f"not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, {MANIFEST} and "
-                self.note(file, f"{problem}what was made from it and prepare again")
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as text:
-        yield from iter(lambda: text.readline(LONGEST_LINE), b"")
-
-
-def _wrong_bytes(line: bytes) -> Iterator[str]:
-    if not line.endswith(b"\n"):
-        yield NO_END
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError:
-        yield NOT_UTF8
-        return
-    yield from (problem for character, problem in WRONG_CHARACTERS.items() if character in text)
+        if self.settings and not (self.folder / MANIFEST).is_file():
+            self._note(MANIFEST, "missing, because the preparation did not finish: run the same command again")
+        faulty = {file for file, _ in self.faults}
+        for line in self._lines(MANIFEST):
+            kind, *fields = line.decode(errors="replace").rstrip("\n").split("\t")
+            if kind == "part" and len(fields) > 2:
+                self.notes.append(fields[2])  # a warning: many pairs were left out
+            if kind != "file" or len(fields) < 2 or fields[0] in faulty:
+                continue
+            file = self.folder / fields[0]
+            if not file.is_file() or sha256(file) != fields[1]:
+                problem = f"missing, or not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, "
+                self._note(fields[0], f"{problem}{MANIFEST} and what was made from it and prepare again")

@@ -20,11 +20,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
-from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import replacing
 
 SIZES = {"train": 30_000, "valid": 500, "test": 500}
@@ -61,24 +60,14 @@ def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, 
 
     The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise LabError(f"{folder}: not a folder; name a folder, or a new name") from None
-    except OSError as error:
-        raise LabError(f"{folder}: cannot be created: {error.strerror}; name another folder") from error
-    name = folder
-    try:
-        with contextlib.ExitStack() as stack:
-            for split, sentences in splits.items():
-                for language, lines in zip(languages, zip(*sentences)):
-                    name = folder / f"{split}.{language}"
-                    stream = stack.enter_context(replacing(name))
-                    stream.writelines(f"{line}\n".encode() for line in lines)
-                    stream.flush()
-                    os.fsync(stream.fileno())  # a full disk is found before a file gets its name
-    except OSError as error:
-        raise LabError(f"{name}: not written: {error.strerror}; choose another folder") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        for split, sentences in splits.items():
+            for language, lines in zip(languages, zip(*sentences)):
+                stream = stack.enter_context(replacing(folder / f"{split}.{language}"))
+                stream.writelines(f"{line}\n".encode() for line in lines)
+                stream.flush()
+                os.fsync(stream.fileno())  # a full disk is found before a file gets its name
 
 
 def _write_raw(raw: RawTexts, corpus: str, sizes: Mapping[str, int]) -> None:
@@ -92,38 +81,31 @@ def _write_raw(raw: RawTexts, corpus: str, sizes: Mapping[str, int]) -> None:
         raw.note(*sorted(raw.folder.glob(f"*.{language}")))
 
 
-def _sizes(options: Options) -> dict[str, int]:
-    return {split: whole(f"--{split}", options[split]) for split in SIZES}
-
-
-def _settings(sizes: Mapping[str, int]) -> list[str]:
+def _settings(options: Options) -> list[str]:
     """Return lines of settings. The seed is the one that drew the pairs: older folders have a line for it."""
-    return [*(f"{split} {size}" for split, size in sizes.items()), "seed 1"]
+    return [*(f"{split} {options[split]}" for split in SIZES), "seed 1"]
 
 
 def _toy(options: Options) -> Corpus:
-    sizes = _sizes(options)
+    options["merges"] = 2500
+    sizes = {split: options[split] for split in SIZES}
     raw = partial(_write_raw, corpus="english-german", sizes=sizes)
-    words = partial(split_into_words, settings={"script": "prepare-toy.sh"})
-    return Corpus(("en", "de"), raw, [words], ["grammar 2", *_settings(sizes)], bound=())
+    return Corpus(("en", "de"), raw, ["grammar 2", *_settings(options)], bound=())
 
 
 def _headlines(options: Options) -> Corpus:
-    sizes = _sizes(options)
+    sizes = {split: options[split] for split in SIZES}
     raw = partial(_write_raw, corpus="headlines", sizes=sizes)
-    words = partial(split_into_words, settings={"script": "prepare-headlines.sh"})
-    return Corpus(("text", "summary"), raw, [words], _settings(sizes), bound=(), vocabulary=3500)
+    return Corpus(("text", "summary"), raw, _settings(options), bound=(), vocabulary=3500)
 
 
-OPTIONS = {f"{split} N": f"pairs in {split} ({size:,})" for split, size in SIZES.items()}
-DEFAULTS = {split: str(size) for split, size in SIZES.items()}
+OPTIONS = [Option(split, int, "N", f"Pairs in {split}.", size) for split, size in SIZES.items()]
 
 TOY = Recipe(
     script="prepare-toy.sh",
     title="Write the embedded English-German corpus and binarise it for fairseq, in OUT/bin. Nothing is downloaded.",
     corpus=_toy,
     options=OPTIONS,
-    defaults={**DEFAULTS, "merges": "2500"},
     notes="There are 31,000 pairs. Punctuation is normalised, words are tokenised (XML escapes kept), case is kept. "
     "Joint BPE of 2,500 merges, joint dictionary.",
     results={
@@ -139,7 +121,6 @@ HEADLINES = Recipe(
     "OUT/bin. Nothing is downloaded.",
     corpus=_headlines,
     options=OPTIONS,
-    defaults=DEFAULTS,
     notes="There are 31,000 pairs. The tokens are characters. Source and target are called `text` and `summary` and "
     "share a dictionary.",
     results={"OUT/raw": "the text and references for ROUGE; OUT/characters: its next stage; OUT/dict.txt"},

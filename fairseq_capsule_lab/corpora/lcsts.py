@@ -5,39 +5,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Optional
 
-from capsule_routing.text.preparation import one_line, split_into_words
+from capsule_routing.text.preparation import one_line
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, Corpus, Options, Recipe
-from fairseq_capsule_lab.corpora.subwords import require_dictionary
+from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
-from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import StageError
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
+FROM = "The folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application."
+VOCABULARY = "The largest number of characters in the dictionary; rarer ones become <unk>."
 LEAST = 3  # the score of a validation or test pair. PART I has no scores
 FIELD = re.compile(r"<(human_label|summary|short_text)>")
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
 
 
 def _corpus(options: Options) -> Corpus:
-    if not options["from"]:
-        raise LabError("give --from DIR: the authors of LCSTS distribute it only on application (see --help)")
-    vocabulary, dictionary = whole("--vocabulary", options["vocabulary"]), options["dict"]
-    if dictionary:
-        require_dictionary(Path(dictionary))
-        characters = Path(dictionary).read_bytes().count(b"\n")
-        if characters > vocabulary:
-            problem = f"{characters} characters, more than --vocabulary {vocabulary}"
-            raise LabError(f"--dict {dictionary}: {problem}: give a larger --vocabulary, or another file")
-    for name in PARTS.values():
-        if not Path(options["from"], name).is_file():
-            remedy = "--from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
-            raise LabError(f"{options['from']}/{name} is missing: {remedy}")
     raw = partial(_raw, folder=Path(options["from"]))
-    change = partial(split_into_words, settings={"script": LCSTS.script})
-    return Corpus(("text", "summary"), raw, [change], vocabulary=vocabulary)
+    return Corpus(("text", "summary"), raw, vocabulary=options["vocabulary"])
 
 
 def _raw(raw: RawTexts, folder: Path) -> None:
@@ -55,7 +40,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             error, without one its document is dropped.
         limit: the largest number of pairs; 0: all.
     """
-    written, dropped, wrong = 0, 0, []
+    written, dropped = 0, 0
     with ExitStack() as stack:
         files = [stack.enter_context(open(output, "w", encoding="utf-8", newline="\n")) for output in outputs]
         for name, fields in _documents(path):
@@ -63,8 +48,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             if least:
                 score = one_line(fields.get("human_label", ""))
                 if not score.isdecimal():
-                    wrong.append(f"doc {name}: <human_label> is '{score}', not a score: fix it, or remove the doc")
-                    continue
+                    raise StageError(f"{path}, doc {name}: <human_label> is '{score}', not a score: fix it")
                 if int(score) < least:
                     continue
                 require_unbroken(f"{path}, doc {name}", text + summary)
@@ -73,17 +57,12 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
                 continue
             pair = one_line(text), one_line(summary)
             if not all(pair):
-                empty = "summary" if pair[0] else "short_text"
-                wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: remove the doc")
-                continue
+                raise StageError(f"{path}, doc {name}: no characters in its text or summary: remove the doc")
             for line, file in zip(pair, files):
                 file.write(f"{line}\n")
             written += 1
             if written == limit:
                 break
-        else:
-            if wrong:
-                raise StageError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
     if not written:
         raise StageError(f"{path}: it has no pairs; give a file of LCSTS")
     return f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else "")
@@ -102,7 +81,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
         </short_text>
     </doc>
     """
-    name: Optional[str] = None
+    name: str | None = None
     content: list[str] = []
     with open(path, "rb") as file:
         for number, encoded in enumerate(file, 1):
@@ -123,16 +102,11 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _fields(document: str) -> dict[str, str]:
     """Return the text of the fields that have an end, by name. Tags inside a field are text."""
-    fields, end, endless = {}, 0, set()
+    fields, end = {}, 0
     for tag in FIELD.finditer(document):
-        name = tag[1]
-        if tag.start() < end or name in endless:
-            continue
-        closed = document.find(f"</{name}>", tag.end())
-        if closed < 0:
-            endless.add(name)  # so no later one has an end: a search for each would take quadratic time
-            continue
-        fields[name], end = document[tag.end() : closed], closed
+        closed = document.find(f"</{tag[1]}>", tag.end())
+        if tag.start() >= end and closed >= 0:
+            fields[tag[1]], end = document[tag.end() : closed], closed
     return fields
 
 
@@ -141,14 +115,12 @@ LCSTS = Recipe(
     title="Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in "
     "OUT/bin.",
     corpus=_corpus,
-    options={
-        "from DIR": "the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on "
-        "application",
-        "limit N": LIMIT,
-        "vocabulary N": "largest number of characters in the dictionary (3,500); rarer ones become <unk>",
-        "dict FILE": EARLIER_DICT,
-    },
-    defaults={"vocabulary": "3500"},
+    options=[
+        Option("from", Path, "DIR", FROM, required=True),
+        LIMIT,
+        Option("vocabulary", int, "N", VOCABULARY, 3500),
+        DICT_FILE,
+    ],
     notes="PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people "
     "gave a score of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single "
     "spaces. The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.",

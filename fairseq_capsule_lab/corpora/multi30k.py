@@ -1,22 +1,29 @@
 """Multi30k task 1 (Elliott et al. 2016): scripts/prepare-multi30k.sh."""
 
-import re
 from functools import partial
+from pathlib import Path
 
-from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora import own, recipe
 from fairseq_capsule_lab.corpora.archives import mirror
-from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.errors import LabError
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-DEFAULTS = {"pair": "en-de", "merges": "10000", "bpe": "subword-nmt", "share": "joint"}
+DEFAULTS = {"pair": "en-de", "merges": 10_000, "bpe": "subword-nmt", "share": "joint"}
+PAIR = (
+    "Two of en, de, fr and cs. fairseq can train both directions. A configuration without languages takes the first as "
+    "the source."
+)
+FROM = (
+    "The folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz; without it they are "
+    "downloaded (MIRROR=URL: from there instead of from the project)."
+)
 
 
 def _corpus(options: Options) -> Corpus:
     pair = options["pair"]
     source, _, target = pair.partition("-")
-    if not re.fullmatch(r"(en|de|fr|cs)-(en|de|fr|cs)", pair) or source == target:
+    if {source, target} - {"en", "de", "fr", "cs"} or source == target:
         raise LabError(f"--pair takes two of en, de, fr and cs, such as en-fr, not '{pair}'")
     options["tokenise"] = "moses" if options["bpe"] == "subword-nmt" else "none"
     tests = ["2016_flickr", "2018_flickr"] if "cs" in pair.split("-") else ["2016_flickr", "2017_flickr", "2017_mscoco"]
@@ -31,29 +38,24 @@ def _corpus(options: Options) -> Corpus:
     bound = ["from", "limit", "codes", "dict", *(["bpe", "tokenise"] if "bpe" in changed else [])]
     bound += [name for name in ("merges", "share") if name in changed]
     settings = [f"pair {pair}"] if "pair" in changed else []
-    change = partial(split_into_words, settings={"script": MULTI30K.script, "tokenise": options["tokenise"]})
-    return Corpus((source, target), partial(own.write_raw, texts=texts), [change], settings, bound, ADDRESS)
+    return Corpus((source, target), partial(own.write_raw, texts=texts), settings, bound, ADDRESS)
 
 
 MULTI30K = Recipe(
     script="prepare-multi30k.sh",
     title="Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin.",
     corpus=_corpus,
-    options={
-        "pair SOURCE-TARGET": "two of en, de, fr and cs (en-de). fairseq can train both directions. A configuration "
-        "without languages takes the first as the source",
-        "from DIR": "the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz; without it "
-        "they are downloaded (MIRROR=URL: from there instead of from the project)",
-        "bpe HOW": recipe.BPE,
-        "merges N": "number of merges or pieces (10,000)",
-        "share HOW": recipe.JOINT,
-        "codes FILE": recipe.EARLIER_CODES,
-        "dict FILE": recipe.EARLIER_DICT,
-        "limit N": recipe.LIMIT,
-    },
-    defaults=DEFAULTS,
-    notes="Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased. Joint BPE of 10,000 "
-    "merges, joint dictionary.",
+    options=[
+        Option("pair", str, "SOURCE-TARGET", PAIR, DEFAULTS["pair"]),
+        Option("from", Path, "DIR", FROM),
+        recipe.BPE,
+        recipe.merges_option(10_000),
+        recipe.share_option("joint"),
+        recipe.CODES_FILE,
+        recipe.DICT_FILE,
+        recipe.LIMIT,
+    ],
+    notes="Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased.",
     results={
         "OUT/raw": "the original text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages",
         **recipe.CODES,

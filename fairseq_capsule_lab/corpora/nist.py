@@ -1,12 +1,14 @@
 """NIST Chinese-English, from the LDC's releases: scripts/prepare-nist-zh-en.sh."""
 
+import os
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-from capsule_routing.text.preparation import split_into_words
-from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
-from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Options, of_archives
+from fairseq_capsule_lab.corpora import recipe
+from fairseq_capsule_lab.corpora.raw import RawTexts
+from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import read_segments
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
@@ -14,13 +16,16 @@ from fairseq_capsule_lab.stages import StageError
 RELEASES = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
 EVALUATIONS = {"valid": "mt03", "test": "mt04", "test1": "mt05", "test2": "mt06"}
 REFERENCES = 4
+FROM = (
+    "The folder of the LDC releases, which are licensed and never downloaded. Files may lie in subfolders. Training "
+    "text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en, likewise LDC2003E07, "
+    "LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in LDC2010T11, T12, T14 and T17: "
+    "mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four translations, likewise mt04, mt05, mt06."
+)
 
 
 def _corpus(options: Options) -> Corpus:
-    if not options["from"]:
-        raise LabError("give --from DIR: the LDC distributes these corpora only under its licences (see --help)")
-    change = partial(split_into_words, settings={"script": ZH_EN.script})
-    return Corpus(("zh", "en"), partial(_raw, folder=Path(options["from"])), [change])
+    return Corpus(("zh", "en"), partial(_raw, folder=Path(options["from"])))
 
 
 def _raw(raw: RawTexts, folder: Path) -> None:
@@ -39,52 +44,43 @@ def _raw(raw: RawTexts, folder: Path) -> None:
 
 
 def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
-    """Return the file below the folder whose name matches `pattern` and not `other`."""
-    file = file_below(folder, pattern, other)
-    if not file:
+    """Return the first file anywhere below the folder whose name matches `pattern` and not `other`."""
+    files = (Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names)
+    found = [file for file in files if fnmatchcase(file.name, pattern) and not fnmatchcase(file.name, other)]
+    if not found:
         raise LabError(f"--from {folder}: {pattern} is missing: get it from the LDC under its licence (see --help)")
-    return file
+    return min(found, key=os.fsencode)
 
 
 def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
     """Yield the segments of the source, and those of each translation in the order of the source."""
-    texts = {(document, segment): text for _, document, segment, text in read_segments(source)}
-    if not texts:
-        raise StageError(f"{source}: it has no <seg>; give a source file in mteval's format")
+    segments = [(document, segment, text) for _, document, segment, text in read_segments(source)]
     translations: dict[str, dict[tuple[str, str], str]] = {}
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
         problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
         raise StageError(f"{references}: {problem}")
-    for translator, segments in translations.items():
-        for document, segment in texts:
-            if (document, segment) not in segments:
-                problem = f"{translator} has no segment {segment} of document {document}: fetch it again"
-                raise StageError(f"{references}: {problem}")
-    yield list(texts.values())
-    yield from ([segments[key] for key in texts] for segments in translations.values())
+    yield [text for _, _, text in segments]
+    for translation in translations.values():
+        yield [translation[document, segment] for document, segment, _ in segments]
 
 
-ZH_EN = of_archives(
+ZH_EN = Recipe(
     script="prepare-nist-zh-en.sh",
-    title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
+    title="Prepare NIST Chinese-English, 1.09M pairs, from your LDC files, and binarise it for fairseq, in OUT/bin.",
     corpus=_corpus,
-    options={
-        "from DIR": "the folder of the LDC releases, which are licensed and never downloaded. Files may lie in "
-        "subfolders. Training text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en, "
-        "likewise LDC2003E07, LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in LDC2010T11, "
-        "T12, T14 and T17: mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four translations, "
-        "likewise mt04, mt05, mt06",
-        "limit N": LIMIT,
-    },
-    defaults={"merges": "30000", "share": "separate", "max-length": "100", "ratio": "9"},
+    options=[
+        Option("from", Path, "DIR", FROM, required=True),
+        *recipe.options_of_archives(merges=30_000, share="separate", longest=100),
+    ],
     notes="Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, "
     "unprintable characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores "
     "ignore case.",
     sets="train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)",
     results={
         "OUT/raw": "the original text; its four references for sacreBLEU are test.en, test.en1, test.en2 and test.en3, "
-        "and likewise for the other sets. OUT/tokenised, OUT/clean, OUT/bpe: its later stages, with the first reference"
+        "and likewise for the other sets. OUT/tokenised, OUT/clean, OUT/bpe: its later stages, with the first of them",
+        **recipe.CODES,
     },
 )

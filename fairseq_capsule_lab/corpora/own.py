@@ -2,26 +2,25 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
-from capsule_routing.text.preparation import is_chinese, printable, split_into_words
+from capsule_routing.text.preparation import is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
-from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.stages import StageError, fingerprint
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import fingerprint
 
 SPLITS = ("train", "valid", "test")
-UNBOUND = ("source", "target")  # they stand before the other settings
+UNBOUND = ("source", "target", "lower")  # they stand before the other settings
 _TOKENISERS = ("moses", "jieba", "characters", "none")
-_CONTROL_SYMBOL = re.compile("(<s>|<pad>|</s>|<unk>)(?= |$)")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
 
@@ -88,23 +87,17 @@ def _require_own_name(option: str, address: str, addresses: dict[str, str]) -> N
 def _corpus(options: Options) -> Corpus:
     source, target = languages = (options["source"], options["target"])
     for option, language in zip(("--source", "--target"), languages):
-        if not language:
-            raise LabError(f"name the language by {option}, such as {option} en")
         if not _LANGUAGE.fullmatch(language):
             raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
-    seed = whole("--seed", options["seed"])
     texts = _texts(options, languages)
+    options["bpe"] = options["bpe"] or "subword-nmt"
     default = "jieba" if any(map(is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
     tokenisers = _tokenisers(options)
     if "jieba" in options["tokenise"]:
         recipe.require_library("jieba", "chinese")
-    addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
-    if options["from"] and not addresses:
-        problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
-        raise LabError(f"--from {options['from']} {problem}")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
     # Of files their content counts, of addresses their text.
@@ -113,19 +106,15 @@ def _corpus(options: Options) -> Corpus:
         for split, of_split in texts.items()
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
-    words_of = {"source": source, "target": target, "lower": options["lower"] or "no"}
-    settings += [f"{name} {value}" for name, value in words_of.items()]
-    bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
-    sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
-    uncut = [name == "none" and options["bpe"] == "subword-nmt" for name in tokenisers]
-    check = partial(_refuse_control_symbols, uncut=uncut, lower=bool(options["lower"]))
-    raw = partial(write_raw, texts=texts, sizes=sizes, seed=seed, check=check)
-    limit = int(options["limit"]) if options["limit"] else None
+    settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
+    addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
+    unbound = UNBOUND if addresses else (*UNBOUND, "from")
+    bound = [option.name for option in OWN.options if option.name not in unbound]
+    sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
+    raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"])
     moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=limit)
-    words_of |= {"script": OWN.script, "tokenise": options["tokenise"]}
-    filters = [partial(split_into_words, settings=words_of)]
-    return Corpus(languages, raw, filters, settings, bound, sample=sample)
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"])
+    return Corpus(languages, raw, settings, bound, sample=sample)
 
 
 def _texts(options: Options, languages: Sequence[str]) -> Texts:
@@ -135,8 +124,6 @@ def _texts(options: Options, languages: Sequence[str]) -> Texts:
         raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
     for split in ("valid", "test"):
         lines = options[f"{split}-lines"]
-        if lines:
-            whole(f"--{split}-lines", lines)
         if split in texts and lines:
             raise LabError(f"--{split} and --{split}-lines: give one of the two")
         if split not in texts and not lines:
@@ -172,7 +159,7 @@ def _tokenisers(options: Options) -> list[str]:
 
 
 def _sample(
-    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: Optional[int]
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None
 ) -> dict[str, Sequence[str]]:
     """Return lines of the training text in some languages."""
     sampled: dict[str, Sequence[str]] = {}
@@ -183,28 +170,8 @@ def _sample(
     return sampled
 
 
-def _refuse_control_symbols(files: Sequence[Path], uncut: Sequence[bool], lower: bool) -> None:
-    """Refuse a text that is not tokenised, if a word is, or ends with, a symbol that fairseq gives another meaning."""
-    for file, is_uncut in zip(files, uncut):
-        for number, line in enumerate(read_lines(file) if is_uncut else (), 1):
-            text = printable("", line.decode(errors="replace"))
-            symbol = _CONTROL_SYMBOL.search(text.lower() if lower else text)
-            if symbol:
-                problem = f"{symbol[0]} is a control symbol of fairseq, which a text that is not tokenised may not have"
-                raise StageError(f"{file}, line {number}: {problem}: replace it, or give --tokenise moses")
-
-
-def write_raw(
-    raw: RawTexts,
-    texts: Texts,
-    sizes: Mapping[str, int] = {},
-    seed: int = 1,
-    check: Callable[[Sequence[Path]], None] = lambda files: None,
-) -> None:
-    """Write the texts, and take validation and test pairs of these numbers out of the training text.
-
-    `check` refuses a pair of files.
-    """
+def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
+    """Write the texts, and take validation and test pairs of these numbers out of the training text."""
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
             if is_address(text.source):
@@ -212,45 +179,46 @@ def write_raw(
             else:
                 files = [Path(place) for place in text]
                 raw.note(*files, whole_path=True)
-            check(files)
             if split == "train":
                 raw.append(*files)
             else:
                 append_good_pairs(files, raw.files(f"{split}{number or ''}"))
     if not raw.files("train")[0].stat().st_size:
-        counted = [line.split("\t")[1] for line in (raw.folder / "PARTS").read_text().splitlines()]
-        raise LabError(f"no pair of the training text can be used ({' '.join(counted)}): check that the text is UTF-8")
+        raise LabError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):
         hold_out(raw.folder, raw.languages, sizes, seed)
 
+
+SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
+FROM = "A folder with the files of TEXT's addresses; without it they are downloaded to OUT/download."
+TOKENISE = (
+    "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source and "
+    "target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without."
+)
+HELD_OUT = "Without --valid, take N pairs out of the training text. Pairs with the same source sentence leave it too."
+TOOL = "The tool; sentencepiece is its unigram model. Default: subword-nmt, sentencepiece if Moses damages a language."
 
 OWN = Recipe(
     script="prepare.sh",
     title="Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.",
     corpus=_corpus,
-    options={
-        "source LANG": "any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes",
-        "target LANG": "the other language",
-        "lower": "lower-case everything",
-        "from DIR": "a folder with the files of TEXT's addresses; without it they are downloaded to OUT/download",
-        "valid-lines N": "without --valid, take N pairs out of the training text. Pairs with the same source sentence "
-        "leave it too",
-        "test-lines N": "the same without --test",
-        "seed N": "seed of this choice (1)",
-        "bpe HOW": recipe.BPE,
-        "merges N": "number of merges of subword-nmt or of pieces of SentencePiece (10,000)",
-        "share HOW": recipe.JOINT,
-        "tokenise HOW": "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW "
-        "for source and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without; "
-        "--bpe sentencepiece if Moses damages a language",
-        "max-length N": f"{recipe.LONGEST} (250). With SentencePiece pieces are counted. none turns this limit and the "
-        "ratio's off",
-        "ratio X": f"{recipe.RATIO} (9)",
-        "codes FILE": f"{recipe.EARLIER_CODES}; with SentencePiece its OUT/sentencepiece.model",
-        "dict FILE": recipe.EARLIER_DICT,
-        "limit N": recipe.LIMIT,
-    },
-    defaults={"merges": "10000", "max-length": "250", "ratio": "9", "seed": "1"},
+    options=[
+        Option("source", str, "LANG", SOURCE, required=True),
+        Option("target", str, "LANG", "The other language.", required=True),
+        Option("lower", bool, "", "Lower-case everything."),
+        Option("from", Path, "DIR", FROM),
+        Option("valid-lines", int, "N", HELD_OUT),
+        Option("test-lines", int, "N", "The same without --test."),
+        Option("seed", int, "N", "Seed of this choice.", 1),
+        Option("bpe", recipe.TOOLS, "", TOOL),
+        recipe.merges_option(10_000),
+        recipe.share_option("joint"),
+        Option("tokenise", str, "HOW", TOKENISE),
+        *recipe.length_options(250),
+        recipe.CODES_FILE,
+        recipe.DICT_FILE,
+        recipe.LIMIT,
+    ],
     notes="TEXT is PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE "
     "TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given more than "
     "once. Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "

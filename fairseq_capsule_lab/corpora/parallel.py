@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ def _blocks_of(name: str, text: TextIO) -> Iterator[Block]:
         yield Block(name, lines)
 
 
-def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: BinaryIO) -> None:
+def filter_folder(change: Filter, source: Path, target: Path, log: BinaryIO) -> None:
     """Make a folder with the files SPLIT.LANG of another one, each line filtered.
 
     Further references, SPLIT.LANG1, are left out. If the folder exists, its other files stay.
@@ -108,7 +108,7 @@ def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: Bi
     files = sorted(file for file in source.iterdir() if "." in file.name and file.name[-1].isalpha())
     target.mkdir(exist_ok=True)
     with workers(log) as executor, contextlib.ExitStack() as stack:
-        done = in_order(executor, partial(_filter_block, filters), blocks(files))
+        done = in_order(executor, partial(_filter_block, change), blocks(files))
         outputs = {
             file.name: stack.enter_context(open(target / file.name, "w", encoding="utf-8", newline="\n"))
             for file in files
@@ -120,13 +120,11 @@ def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: Bi
 def filter_stream(change: Filter, source: TextIO, target: TextIO, log: BinaryIO) -> None:
     """Write each line of a text filtered. The filter gets no language."""
     with workers(log) as executor:
-        for block in in_order(executor, partial(_filter_block, [change]), _blocks_of("", source)):
+        for block in in_order(executor, partial(_filter_block, change), _blocks_of("", source)):
             target.writelines(block.lines)
 
 
-def _filter_block(filters: Sequence[Filter], block: Block) -> Block:
+def _filter_block(change: Filter, block: Block) -> Block:
     language = block.name.rpartition(".")[2]
-    lines = [line.removesuffix("\n") for line in block.lines]
-    for change in filters:
-        lines = [change(language, line) for line in lines]
-    return Block(block.name, [f"{line}\n" for line in lines])
+    lines = (line.removesuffix("\n") for line in block.lines)
+    return Block(block.name, [f"{change(language, line)}\n" for line in lines])

@@ -9,32 +9,43 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.text.preparation import split_by_merges, split_by_pieces
+from capsule_routing.text.preparation import split_by_merges, split_by_pieces, split_into_words
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Options, Recipe, of_side, require_library
+from fairseq_capsule_lab.corpora.recipe import (
+    DEFAULTS,
+    Corpus,
+    Find,
+    Options,
+    Recipe,
+    of_side,
+    require_earlier_files,
+    require_library,
+)
 from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
-from fairseq_capsule_lab.stages import Folder, Stage
+from fairseq_capsule_lab.stages import Folder, Stage, StageError
 
 MOST_UNKNOWN = 5  # percent of the training text; more is the dictionary of another corpus
-LARGE = 1000  # characters; a smaller dictionary may be meant to lack many
 SPECIALS = 4  # symbols that fairseq counts too
+_CONTROL_SYMBOL = re.compile(rb"(?:^| )(<s>|<pad>|</s>|<unk>)(?: |$)", re.MULTILINE)
 _UNKNOWN = re.compile(r"/train\.[A-Za-z_]+: .* ([0-9.e+-]+)% replaced")
 
 
-def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str], out: str) -> None:
+def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str], out: str, dry_run: bool) -> None:
     """Make what is missing in the folder `out`, and say what is ready.
 
     Args:
-        choices: the options that the user gave; others are empty.
+        choices: the options of the recipe.
         program, words: what the user called, for the manifest and for warnings.
+        dry_run: only print the commands.
     """
-    options = recipe.final_options(choices)
+    options = {**DEFAULTS, **choices}
+    options["from"] = options["from"] and os.path.realpath(options["from"])
     require_tools("fairseq-preprocess")
     corpus = recipe.corpus(options)
     if "zh" in corpus.languages:
@@ -43,9 +54,10 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         require_library("sentencepiece", "sentencepiece")
     if corpus.vocabulary:
         options["bpe"] = "none"
+    require_earlier_files(options, corpus.sides(options))
     settings = recipe.settings(corpus, options)
-    if choices.get("dry-run"):
-        _Preparation(corpus, options, Path(os.path.abspath(out))).show()
+    if dry_run:
+        _Preparation(recipe, corpus, options, Path(os.path.abspath(out))).show()
         return
     with Folder(out, recipe.script).locked() as folder:
         try:
@@ -56,7 +68,7 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
                 corpus = recipe.corpus(options)
                 settings = recipe.settings(corpus, options)
             folder.keep_settings(settings)
-            stages = _Preparation(corpus, options, folder.path).stages()
+            stages = _Preparation(recipe, corpus, options, folder.path).stages()
             folder.run(*stages, folder.manifest(command_line(program, words)))
         except KeyboardInterrupt:
             raise LabError("interrupted; the same command resumes") from None
@@ -99,8 +111,11 @@ def _finder(options: Options, path: Path) -> Find:
 class _Preparation:
     """The stages of a corpus in a folder."""
 
-    def __init__(self, corpus: Corpus, options: Options, path: Path):
+    def __init__(self, recipe: Recipe, corpus: Corpus, options: Options, path: Path):
         self.corpus, self.options, self.path = corpus, options, path
+        # The text is cut into words by the settings of the folder, as whatever reads text for its models does.
+        self.settings = dict(line.split(" ", 1) for line in recipe.settings(corpus, options))
+        self.settings["script"] = recipe.script
         self.source, self.target = corpus.languages
         self.sides = corpus.sides(options)
         self.last = ""  # the folder of the text that is binarised
@@ -114,7 +129,8 @@ class _Preparation:
     def stages(self) -> list[Stage]:
         bpe, path = self.options["bpe"], self.path
         text = "characters" if self.corpus.vocabulary else "tokenised"
-        stages = [Stage("raw", self._raw), Stage(text, partial(filter_folder, self.corpus.filters, path / "raw"))]
+        words = partial(split_into_words, settings=self.settings)
+        stages = [Stage("raw", self._raw), Stage(text, partial(filter_folder, words, path / "raw"))]
         late = bpe.startswith("sentencepiece")  # such text may have no words, so its pieces are counted
         if self.options["max-length"] and not late:
             stages.append(Stage("clean", partial(self._clean, path / text)))
@@ -125,7 +141,7 @@ class _Preparation:
             stages += [Stage(file, partial(self._codes, path / text, side)) for side, file in names.items()]
             codes = {language: str(path / (names.get(language) or names[""])) for language in self.corpus.languages}
             split = partial(split_by_merges if bpe == "subword-nmt" else split_by_pieces, codes=codes)
-            stages.append(Stage("bpe", partial(filter_folder, [split], path / text)))
+            stages.append(Stage("bpe", partial(filter_folder, split, path / text)))
             text = "bpe"
         if self.options["max-length"] and late:
             stages.append(Stage("clean", partial(self._clean, path / text)))
@@ -144,22 +160,18 @@ class _Preparation:
 
     def _raw(self, part: Path, log: BinaryIO) -> None:
         find = _finder(self.options, self.path)
-        self.corpus.raw(RawTexts(part, self.corpus.languages, find, int(self.options["limit"] or 0)))
+        self.corpus.raw(RawTexts(part, self.corpus.languages, find, self.options["limit"] or 0))
 
     def _clean(self, source: Path, part: Path, log: BinaryIO) -> None:
-        longest, ratio = self.options["max-length"], self.options["ratio"]
         part.mkdir()
         for file in sorted((*source.glob("valid*.*"), *source.glob("test*.*"))):
             shutil.copyfile(file, part / file.name)
         inputs, outputs = ([folder / f"train.{name}" for name in self.corpus.languages] for folder in (source, part))
-        copy_similar_pairs(inputs, outputs, int(longest), float(ratio or 0))
-        if not outputs[0].stat().st_size:
-            limits = f"--max-length {longest} and --ratio {ratio or 'none'}"
-            raise LabError(f"no training pair passes {limits}: give larger ones")
+        copy_similar_pairs(inputs, outputs, self.options["max-length"], self.options["ratio"] or 0)
 
     def _codes(self, source: Path, side: str, part: Path, log: BinaryIO) -> None:
         texts = [source / f"train.{language}" for language in ((side,) if side else self.corpus.languages)]
-        bpe, merges, earlier = self.options["bpe"], int(self.options["merges"]), self._earlier("codes", side)
+        bpe, merges, earlier = self.options["bpe"], self.options["merges"], self._earlier("codes", side)
         if earlier:
             _copy(earlier, part, log)
         elif bpe == "subword-nmt":
@@ -178,6 +190,7 @@ class _Preparation:
         return [*words, "--workers", str(cores()), "--destdir", out]
 
     def _binarise(self, part: Path, log: BinaryIO) -> None:
+        self._refuse_control_symbols()
         show(self._binarising("bin"), self.path)
         words = self._binarising(part.name)
         for line in output_of(words, log, self.path, {**os.environ, **PLAIN}):
@@ -186,6 +199,17 @@ class _Preparation:
             if sys.stderr.isatty():
                 sys.stderr.write(line.decode(errors="replace"))
         self._require_known(part)
+
+    def _refuse_control_symbols(self) -> None:
+        """Refuse tokens that have another meaning for fairseq. A text that is not tokenised may have some."""
+        for file in sorted((self.path / self.last).glob("*.*")):
+            with open(file, "rb") as text:
+                for number, line in enumerate(text, 1):
+                    symbol = _CONTROL_SYMBOL.search(line)
+                    if symbol:
+                        problem = f"{symbol[1].decode()} is a control symbol of fairseq"
+                        remedy = "replace it in the text, or give --tokenise moses"
+                        raise StageError(f"{file}, line {number}: {problem}: {remedy}")
 
     def _dictionary_options(self) -> list[str]:
         source, *target = (self._earlier("dict", side) for side in self.sides)
@@ -198,15 +222,13 @@ class _Preparation:
         return ["--joined-dictionary", *limits, *words]
 
     def _require_known(self, binarised: Path) -> None:
-        """Refuse a dictionary that lacks more than 5% of the training text."""
-        advice = "give --codes and --dict of the same run" if self.options["codes"] else "give --dict of the same run"
-        if self.corpus.vocabulary:
-            advice, earlier = "give --dict of a run on this corpus, or none", self._earlier("dict", "")
-            if not earlier or Path(earlier).read_bytes().count(b"\n") < LARGE:
-                return
+        """Refuse a dictionary that lacks more than 5% of the training text. Of characters a limited one may."""
+        if self.corpus.vocabulary and not self.options["dict"]:
+            return
         lines = (binarised / "preprocess.log").read_text(errors="replace").splitlines()
         shares = (_UNKNOWN.search(line) for line in lines)
         if any(share and float(share[1]) > MOST_UNKNOWN for share in shares):
+            advice = "give --codes and --dict of the same run, or neither"
             raise LabError(f"over {MOST_UNKNOWN}% of the training text is unknown to the dictionary: {advice}")
 
 

@@ -1,11 +1,8 @@
 """The first stage of a corpus: the texts of all splits as SPLIT.LANG, with the hashes of their sources."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Optional
 
 from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
@@ -85,14 +82,3 @@ class RawTexts:
                 self.noted.add(name)
                 with open(self.folder / "SHA256SUMS", "a", encoding="utf-8", errors="surrogateescape") as sums:
                     sums.write(f"{sha256(file)}  {name}\n")
-
-
-def file_below(folder: Path, pattern: str, other: str = "") -> Optional[Path]:
-    """Return the first file anywhere below a folder whose name matches `pattern` and not `other`, or None."""
-    files = (
-        Path(place, name)
-        for place, folders, names in os.walk(folder, followlinks=True)
-        for name in (*folders, *names)
-        if fnmatchcase(name, pattern) and not fnmatchcase(name, other)
-    )
-    return min(files, key=os.fsencode, default=None)

@@ -1,8 +1,7 @@
-"""Learning of subwords: merges of subword-nmt, or pieces of SentencePiece. And checks of those of an earlier run."""
+"""Learning of subwords: merges of subword-nmt, or pieces of SentencePiece."""
 
 import contextlib
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -11,11 +10,9 @@ from typing import BinaryIO
 
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import StageError
 
 MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
 LONGEST = 4_192  # bytes; longer lines are not used for learning
-_FEW_PIECES = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
 
 
 def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
@@ -48,14 +45,7 @@ def _count_words(block: Block) -> "Counter[str]":
 def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO) -> None:
     """Learn a SentencePiece model of a kind, unigram or bpe, with at most `size` pieces."""
     with workers(log, 1) as executor:  # what the library prints goes to the log
-        try:
-            executor.submit(_learn_pieces, texts, model, kind, size).result()
-        except RuntimeError as error:
-            few = _FEW_PIECES.search(str(error))
-            if not few:
-                raise
-            problem = f"the text has {few[2]} characters, and each needs a piece: give more"
-            raise StageError(f"--merges {few[1]}: {problem}") from error
+        executor.submit(_learn_pieces, texts, model, kind, size).result()
 
 
 def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
@@ -77,36 +67,3 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
             normalization_rule_name="identity",
             minloglevel=1,
         )
-
-
-def require_merges(file: Path) -> None:
-    """Refuse what is not a list of merges."""
-    if _beginning(file) != b"#version:":
-        raise LabError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
-
-
-def require_pieces(file: Path) -> None:
-    """Refuse what is not a SentencePiece model."""
-    import sentencepiece
-
-    _beginning(file)
-    with contextlib.suppress(RuntimeError, OSError):
-        sentencepiece.SentencePieceProcessor(model_file=str(file))
-        return
-    raise LabError(f"--codes {file}: not a SentencePiece model; give the sentencepiece.model of an earlier run")
-
-
-def _beginning(file: Path) -> bytes:
-    if not file.is_file():
-        raise LabError(f"--codes {file}: no such file")
-    with open(file, "rb") as stream:
-        return stream.read(9)
-
-
-def require_dictionary(file: Path) -> None:
-    """Refuse what is not a dictionary of fairseq, as check-data does."""
-    from fairseq_capsule.data.dictionaries import read_dictionary  # it imports fairseq
-
-    if not file.is_file():
-        raise LabError(f"--dict {file}: no such file")
-    read_dictionary(file)

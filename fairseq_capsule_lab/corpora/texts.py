@@ -8,18 +8,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
 
 from capsule_routing.text.files import refuse_utf_16
 from fairseq_capsule_lab.corpora.parallel import progress_bar
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
-MOST_BYTES = 4 * MOST_LENGTH  # in UTF-8
 MOST_DROPPED = 0.05  # more is a fault of the text, which the user should know of
-BLOCK = 1 << 20
 
 TAG = re.compile(r"<(refset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
 END = re.compile("</seg>", re.IGNORECASE)
@@ -47,8 +45,7 @@ def decode(path: Path, number: int, line: bytes) -> str:
 def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed.
 
-    A carriage return becomes a space. A byte order mark is removed. Of a line of more than MOST_BYTES, only a beginning
-    is yielded that is also longer.
+    A carriage return becomes a space. A byte order mark is removed.
     """
     if path.name.endswith((".sgm", ".xml")):
         yield from (text.encode() for *_, text in read_segments(path))
@@ -57,24 +54,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
         with (gzip.open if path.name.endswith(".gz") or _is_gzip(path) else open)(path, "rb") as text:
             refuse_utf_16(path, text.peek(100))
             mark = codecs.BOM_UTF8
-            for line in _beginnings(text):
+            for line in text:
                 yield line.removeprefix(mark).removesuffix(b"\n").replace(b"\r", b" ")
                 mark = b""
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise StageError(f"{path}: not a complete gzip archive: fetch it again") from None
+        raise StageError(f"{path}: not a complete gzip archive: delete it and fetch it again") from None
 
 
 def _is_gzip(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(2) == b"\x1f\x8b"
-
-
-def _beginnings(file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the lines of a file. The rest of a long line is skipped, so that it does not have to fit into memory."""
-    while line := file.readline(MOST_BYTES + 10):  # with a byte order mark and the line feed
-        yield line
-        while not line.endswith(b"\n") and (line := file.readline(BLOCK)):
-            pass
 
 
 def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
@@ -205,6 +194,9 @@ def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float
         longest: the largest number of words in a sentence.
         ratio: the largest ratio of the numbers of words; 0: any.
         instead: copy the lines of these files, parallel to the inputs.
+
+    Raises:
+        LabError: there is no such pair.
     """
     with ExitStack() as stack:
         texts = [stack.enter_context(open(path, "rb")) for path in (*inputs, *(instead or inputs))]
@@ -214,3 +206,5 @@ def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float
             if shorter > 0 and longer <= longest and (not ratio or longer <= ratio * shorter):
                 source.write(copies[0])
                 target.write(copies[1])
+    if not outputs[0].stat().st_size:
+        raise LabError(f"no pair passes --max-length {longest} and --ratio {ratio:g}: give larger ones")

@@ -1,19 +1,25 @@
 """WMT16 English-Romanian: scripts/prepare-wmt16-en-ro.sh."""
 
-from functools import partial
+from pathlib import Path
 
-from capsule_routing.text.preparation import split_into_words
+from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
+from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
 
 WMT16 = "https://data.statmt.org/wmt16/translation-task"
 OPUS = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
+FROM = (
+    f"{recipe.ARCHIVES} training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), "
+    "dev-romanian-updated.tgz and test.tgz (of WMT16)."
+)
+DIACRITICS = (
+    "Those of the Romanian text. Removing them is common for Romanian-English. With Romanian as the target, scores "
+    "with and without diacritics differ by many points."
+)
 
 
 def _corpus(options: Options) -> Corpus:
-    one_of(options, "diacritics", "remove", "keep")
-    change = partial(split_into_words, settings={"script": EN_RO.script, "diacritics": options["diacritics"]})
-    return Corpus(("en", "ro"), _raw, [change])
+    return Corpus(("en", "ro"), _raw)
 
 
 def _raw(raw: RawTexts) -> None:
@@ -23,19 +29,17 @@ def _raw(raw: RawTexts) -> None:
     raw.hold_out("test", f"{WMT16}/test.tgz", "newstest2016-enro-{side}.{}.sgm")
 
 
-EN_RO = of_archives(
+EN_RO = Recipe(
     script="prepare-wmt16-en-ro.sh",
-    title="WMT16 English-Romanian, 0.6M pairs, from the raw archives",
+    title="Prepare WMT16 English-Romanian, 0.6M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin.",
     corpus=_corpus,
-    options={
-        "from DIR": f"{ARCHIVES} training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), "
-        "dev-romanian-updated.tgz and test.tgz (of WMT16)",
-        "diacritics HOW": "remove (default, common for Romanian-English) or keep those of the Romanian text. With "
-        "Romanian as the target, scores with and without diacritics differ by many points",
-        "limit N": LIMIT,
-    },
-    defaults={"diacritics": "remove", "max-length": "80", "ratio": "9"},
+    options=[
+        Option("from", Path, "DIR", FROM),
+        Option("diacritics", ("remove", "keep"), "", DIACRITICS, "remove"),
+        *recipe.options_of_archives(merges=32_000, share="joint", longest=80),
+    ],
     notes="Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma "
     "below, not cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.",
+    results={"OUT/raw": recipe.RAW, **recipe.CODES},
     sets="train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)",
 )

@@ -1,181 +1,248 @@
-"""`fairseq-capsule check-data` names the file and the line of everything that is wrong with a prepared folder."""
+"""`fairseq-capsule check-data` names the file and the line of what is wrong with a data folder."""
 
+import hashlib
 import json
 import shutil
+import struct
 
 import pytest
+from fairseq import options
+from fairseq_cli import preprocess
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.conftest import fairseq
+from fairseq_capsule_lab.cli import main
 
 TEXT = {
-    "train": [("a b@@ c", "ein b@@ c"), ("a d", "ein d"), ("a c b@@ c", "ein c b@@ c"), ("d a", "d ein")] * 3,
+    "train": [("a b@@ c", "ein b@@ c"), ("a d", "ein d"), ("a c b@@ c", "ein c b@@ c"), ("d a", "d und ein")] * 3,
     "valid": [("a d b@@ c", "ein d b@@ c"), ("a c d", "ein c d")],
-    "test": [("d b@@ c", "d b@@ c"), ("c a d", "c ein d"), ("d d", "d d")],
+    "test": [("d b@@ c", "d b@@ c"), ("c a d", "c ein d"), ("d d", "d und")],
 }
-LANGUAGES = ("en", "de")
+FIGURES = [
+    "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+    "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+    "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
+]
 
 
-def write(folder, split, pairs):
-    folder.mkdir(exist_ok=True)
-    for language, lines in zip(LANGUAGES, zip(*pairs)):
-        (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+def write(folder, text):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, pairs in text.items():
+        for language, lines in zip(("en", "de"), zip(*pairs)):
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def binarise(texts, folder, *more):
+    sets = [word for file in texts.glob("*.en") for word in (f"--{file.stem}pref", str(texts / file.stem))]
+    arguments = ["-s", "en", "-t", "de", *sets, *more, "--destdir", str(folder)]
+    preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in arguments]))
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
+    """A folder without settings and manifest, so that each check has to find its own faults."""
     folder = tmp_path_factory.mktemp("data")
-    for split, pairs in TEXT.items():
-        write(folder / "bpe", split, pairs)
-        write(folder / "raw", split, [[side.replace("@@ ", "").capitalize() + "." for side in pair] for pair in pairs])
-    sets = "--trainpref bpe/train --validpref bpe/valid --testpref bpe/test"
-    fairseq(folder, "preprocess", f"-s en -t de --joined-dictionary {sets} --destdir bin")
+    write(folder / "bpe", TEXT)
+    write(folder / "raw", TEXT)
+    binarise(folder / "bpe", folder / "bin")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A folder with as many sentences of other words."""
+    folder = tmp_path_factory.mktemp("other")
+    text = {name: [(f"{a} e f g", f"{b} e f") for a, b in pairs] for name, pairs in TEXT.items()}
+    write(folder / "bpe", text)
+    binarise(folder / "bpe", folder / "bin")
     return folder
 
 
 @pytest.fixture
 def data(sound, tmp_path):
-    shutil.copytree(sound, tmp_path / "data")
-    return tmp_path / "data"
+    return shutil.copytree(sound, tmp_path / "data")
 
 
-def change(file, number, line):
-    """Replace a line by bytes, or remove it."""
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[number - 1 : number] = [] if line is None else [line + b"\n"]
-    file.write_bytes(b"".join(lines))
-
-
-def test_sound_data_has_nothing_to_fix(command, sound):
+def test_sound_data_have_nothing_to_fix(command, sound):
     result = command("check-data", sound)
-    assert result.status == 0
-    assert result.out.splitlines() == [
-        "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
-        "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
-        "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
-        "nothing to fix",
-    ]
+    assert (result.status, result.out.splitlines()) == (0, [*FIGURES, "nothing to fix"])
+    *figures, note, last = command("check-data", sound / "bin").out.splitlines()
+    assert (figures, last) == (FIGURES, "nothing to fix") and note.startswith("note: there is no text with ")
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+BIN, IDX = "bin/test.en-de.de.bin", "bin/test.en-de.de.idx"
+STALE = "bin/test.en-de.en.bin, line {}: not the tokens of bpe/test.en with dict.en.txt: delete bin and prepare again"
+
+
+def change(number, line):
+    """Replace a line by bytes, or remove it."""
+
+    def damage(file, other):
+        lines = file.read_bytes().splitlines(keepends=True)
+        lines[number - 1 : number] = [] if line is None else [line + b"\n"]
+        file.write_bytes(b"".join(lines))
+
+    return damage
+
+
+def cut(by):
+    return lambda file, other: file.write_bytes(file.read_bytes()[:-by])
+
+
+def overwrite(offset, content):
+    def damage(file, other):
+        whole = bytearray(file.read_bytes())
+        whole[offset : offset + len(content)] = content
+        file.write_bytes(bytes(whole))
+
+    return damage
+
+
+def exchange(file, other):
+    """Exchange the binarised text of both languages."""
+    for kind in ("bin", "idx"):
+        first, second = (file.with_name(f"test.en-de.{language}.{kind}") for language in ("de", "en"))
+        content = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(content)
+
+
+def take_other(file, other):
+    for name in (file.name, file.with_suffix(".idx").name):
+        shutil.copy(other / "bin" / name, file.with_name(name))
+
+
+def take_train(file, other):
+    for language in ("en", "de"):
+        lines = file.with_name(f"train.{language}").read_text().splitlines(keepends=True)
+        file.with_name(f"test.{language}").write_text("".join(lines[:3]))
+    shutil.rmtree(file.parents[1] / "bin")
+    binarise(file.parent, file.parents[1] / "bin")
 
 
 @pytest.mark.parametrize(
-    "file, number, line, wanted",
+    "file, damage, wanted",
     [
-        ("bpe/train.en", 3, b"", "bpe/train.en, line 3: empty: drop the line in every language"),
-        ("bpe/train.en", 3, b" ", "bpe/train.en, line 3: empty: drop the line in every language"),
-        ("bpe/test.de", 2, b"d " * 30, "bpe/test.de, line 2: too long: "),
-        ("raw/test.de", 2, "schön".encode("latin-1"), "raw/test.de, line 2: not UTF-8: convert the file"),
-        ("raw/train.en", 12, b"a\0b", "raw/train.en, line 12: a NUL character: "),
-        ("raw/valid.en", 1, b"a\r", "raw/valid.en, line 1: a stray carriage return: "),
-        ("raw/valid.de", 2, "sch\ufffdn".encode(), "raw/valid.de, line 2: a replacement character: "),
-        ("raw/test.en", 2, None, "raw/test.de, line 3: no such line in raw/test.en: 3 and 2 lines are not parallel"),
-        ("bpe/test.en", 2, b"a <pad> a", "bpe/test.en, line 2: contains <pad>: fairseq's control symbols may not be "),
-        ("bpe/train.de", 2, b"<unk> d", "bpe/train.de, line 2: contains <unk>: fairseq's control symbols may not be "),
-        ("bpe/test.en", 2, b"e f a", "bpe/test.en, line 2: 'e' is not in bin/dict.en.txt, like 25.00% of the tokens: "),
+        ("bpe/test.en", change(1, b""), STALE.format(1)),
+        ("bpe/test.en", change(2, b"a"), STALE.format(2)),
+        ("bpe/test.en", change(3, None), STALE.format(3)),
+        ("bpe/test.en", change(4, b"a\nb"), STALE.format(4) + " (and 1 more lines)"),
+        ("bpe/test.en", lambda file, other: file.unlink(), "bpe/test.de: 3 lines, but bpe/test.en has none: prepare"),
+        ("raw/test.en", change(2, None), "raw/test.de: 3 lines, but raw/test.en has 2: prepare it again"),
+        ("raw/test.de", change(2, "schön".encode("latin-1")), "raw/test.de, line 2: not UTF-8, or a replacement"),
+        ("raw/test.de", change(2, "sch\ufffdn".encode()), "raw/test.de, line 2: not UTF-8, or a replacement"),
+        ("raw/train.en", change(12, b"a\0b"), "raw/train.en, line 12: a NUL character: "),
+        ("raw/valid.en", change(1, b"a\r"), "raw/valid.en, line 1: a carriage return: "),
+        ("raw/valid.en", cut(1), "raw/valid.en, line 2: no line feed at its end: it may be cut short"),
+        ("bpe/test.en", take_train, "bpe/test, line 1: the pair is also in train, so scores on test measure memori"),
+        (BIN, cut(2), f"{BIN}: "),
+        (BIN, overwrite(0, b"\xff\xff"), f"{BIN}: token 1 has the number 65535, but the dictionary has 0 to "),
+        (BIN, lambda file, other: file.unlink(), f"{BIN}: missing"),
+        (IDX, lambda file, other: file.unlink(), "bin/test.*.idx: missing in one language or both"),
+        (IDX, overwrite(9, struct.pack("<Q", 2)), f"{IDX}: not a whole index of fairseq-preprocess"),
+        (IDX, overwrite(18, struct.pack("<Q", 1 << 60)), f"{IDX}: "),
+        (IDX, overwrite(26, struct.pack("<i", -1)), f"{IDX}: "),
+        (BIN, exchange, "bin/test.en-de.en.bin: token 10 has the number 8, but the dictionary has 0 to 7"),
+        (BIN, take_other, f"{BIN}, line 1: not the tokens of bpe/test.de with dict.de.txt: delete bin and prepare"),
+        ("bin/dict.de.txt", change(1, None), "bin/t"),
+        ("bin/dict.de.txt", lambda file, other: shutil.copy(other / "bin/dict.de.txt", file), "bin/t"),
     ],
 )
-def test_wrong_lines_are_named(command, data, file, number, line, wanted):
-    change(data / file, number, line)
-    result = command("check-data", data, "--longest", 20)
-    assert result.status == 1
-    *_, split, finding, last = [line for line in result.out.splitlines() if not line.startswith("bin/")]
-    assert finding.startswith(wanted)
-    assert "unknown tokens" in split
-    # If the text was binarised, the binarised file is another finding.
-    assert last == ("2 to fix" if file.startswith("bpe/") else "1 to fix")
-
-
-def test_the_first_of_several_wrong_lines_is_named(command, data):
-    for number in (4, 2, 9):
-        change(data / "bpe/train.de", number, b"")
-    result = command("check-data", data)
-    wanted = "bpe/train.de, line 2: empty: drop the line in every language (and 2 more lines)"
-    assert wanted in result.out.splitlines()
-
-
-def test_overlap_with_the_training_set_is_reported(command, data):
-    for language, line in zip(LANGUAGES, TEXT["train"][1]):
-        change(data / f"bpe/test.{language}", 3, line.encode())
+def test_faults_are_named(command, data, other, file, damage, wanted):
+    damage(data / file, other)
     result = command("check-data", data)
     assert result.status == 1
-    assert "test     3 pairs, 1 of them in train;" in result.out
-    assert (
-        "bpe/test.de, line 3: the pair is also in train, line 2, so scores on test measure memorisation" in result.out
-    )
-    assert "the pair is also in train" not in command("check-data", data, "--most-overlap", 34).out
+    assert any(line.startswith(wanted) for line in result.out.splitlines()), result.out
 
 
-def test_a_pair_overlaps_only_with_both_sides(command, data):
-    change(data / "bpe/test.en", 3, TEXT["train"][1][0].encode())
-    assert "the pair is also in train" not in command("check-data", data).out
+@pytest.mark.parametrize("kind", ["bin", "idx"])
+def test_any_truncation_is_found(command, data, kind):
+    file = data / f"bin/valid.en-de.de.{kind}"
+    whole = file.read_bytes()
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        assert command("check-data", data / "bin").status == 1, length
 
 
-def test_binarised_data_of_another_text_are_reported(command, data):
-    write(data / "bpe", "train", TEXT["train"][:5])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.data())
+def test_every_changed_byte_of_binarised_data_is_found(sound, tmp_path, draw):
+    shutil.rmtree(tmp_path / "changed", ignore_errors=True)
+    folder = shutil.copytree(sound, tmp_path / "changed")
+    path = folder / draw.draw(st.sampled_from([BIN, IDX, "bin/valid.en-de.en.bin", "bin/valid.en-de.en.idx"]))
+    content = bytearray(path.read_bytes())
+    content[draw.draw(st.integers(0, len(content) - 1))] ^= draw.draw(st.integers(1, 255))
+    path.write_bytes(bytes(content))
+    assert main(["check-data", str(folder)]) == 1
+
+
+@pytest.mark.parametrize("has_text", [True, False])
+def test_wrong_sentences_are_named(command, sound, tmp_path, has_text):
+    wrong = [("e f g h", "d"), ("", "d"), ("a " * 30, "d"), ("a <pad>", "d"), ("", "d"), ("a d", "d")]
+    test = [*TEXT["train"][:2], *wrong]
+    write(tmp_path / "bpe", {**TEXT, "test": test})
+    dictionaries = ["--srcdict", sound / "bin/dict.en.txt", "--tgtdict", sound / "bin/dict.de.txt"]
+    binarise(tmp_path / "bpe", tmp_path / "bin", *dictionaries)
+    result = command("check-data", tmp_path if has_text else tmp_path / "bin", "--longest", 20, "--most-overlap", 24)
+    place, pairs = ("bpe/test.en", "bpe/test") if has_text else ("test.en-de.en.idx", "test")
+    *figures, last = result.out.splitlines()
+    assert (result.status, last) == (1, "5 to fix")
+    assert figures[0].startswith("test     8 pairs, 2 of them in train; unknown tokens: de 0.00%, en ")
+    for start in (
+        f"{place}, line 3: 9.30% of the tokens are not in dict.en.txt: codes and dictionary are of different runs",
+        f"{place}, line 4: empty: drop the line in every language (and 1 more lines)",
+        f"{place}, line 5: too long: ",
+        f"{place}, line 6: contains <pad>: ",
+        f"{pairs}, line 1: the pair is also in train, so scores on test measure memorisation: drop it in one (and 1 ",
+    ):
+        assert any(line.startswith(start) for line in figures), (start, figures)
+    more = command("check-data", tmp_path / "bin", "--longest", 30, "--most-overlap", 25, "--most-unknown", 10).out
+    assert "too long" not in more and "also in train, so" not in more and "are not in dict" not in more
+
+
+def test_languages_with_different_numbers_of_sentences_are_named(command, data):
+    for kind in ("bin", "idx"):
+        shutil.copy(data / f"bin/valid.en-de.de.{kind}", data / f"bin/test.en-de.de.{kind}")
+    wanted = "test.en-de.de.idx: 2 sentences, and test.en-de.en.idx has 3: binarise the text again"
+    assert wanted in command("check-data", data / "bin").out.splitlines()
+
+
+def test_the_files_of_a_manifest_are_compared(command, data):
+    (data / "settings").write_text("script prepare.sh\n")
+    assert "manifest.tsv: missing, because the preparation did not finish" in command("check-data", data).out
+    files = {str(file.relative_to(data)): file for file in data.rglob("*.*") if file.suffix != ".log"}
+    rows = [f"file\t{name}\t{hashlib.sha256(file.read_bytes()).hexdigest()}\n" for name, file in files.items()]
+    (data / "manifest.tsv").write_text("".join(["part\tmy.en\t12 pairs\t9 were left out\n", *rows]))
     result = command("check-data", data)
-    assert (
-        "bin/train.en-de.en.idx: 12 sentences, but bpe has 5: delete bin and prepare again" in result.out.splitlines()
-    )
-    (data / "bin/test.en-de.de.idx").unlink()
-    result = command("check-data", data)
-    assert "bin/test.*.de.idx: missing, but bpe has test: delete bin and prepare again" in result.out.splitlines()
-
-
-def test_a_missing_text_is_reported(command, data):
-    (data / "raw/test.en").unlink()
-    result = command("check-data", data)
-    assert "raw/test.en: missing, but the other language is there: prepare it again" in result.out.splitlines()
-
-
-def test_empty_texts_are_reported(command, data):
-    for language in LANGUAGES:
-        (data / f"raw/test.{language}").write_text("")
-    assert "raw/test.de: no lines: prepare it again" in command("check-data", data).out.splitlines()
+    assert result.status == 0 and "note: 9 were left out" in result.out.splitlines()
+    (data / "raw/train.en").write_text("".join(f"{first}\n" for first, _ in TEXT["train"][::-1]))
+    for language in ("en", "de"):
+        (data / f"raw/test.{language}").unlink()
+    out = command("check-data", data).out.splitlines()
+    named = {line.partition(":")[0] for line in out if "missing, or not the file that manifest.tsv lists" in line}
+    assert named == {"raw/train.en", "raw/test.de", "raw/test.en"} and out[-1] == "3 to fix"
 
 
 def test_json_contains_splits_and_findings(command, data):
-    change(data / "bpe/test.de", 2, b"")
+    change(2, b"d")(data / "bpe/test.de", None)
     result = command("check-data", data, "--json")
-    assert result.status == 1
     report = json.loads(result.out)
-    assert not report["ok"]
+    assert result.status == 1 and not report["ok"] and report["notes"] == []
     assert report["splits"]["test"] == {"pairs": 3, "unknown": {"de": 0.0, "en": 0.0}, "overlap": 0}
-    finding, of_bin = report["findings"]
-    assert (finding["file"], finding["line"], finding["lines"]) == ("bpe/test.de", 2, 1)
-    assert (of_bin["file"], of_bin["line"], of_bin["lines"]) == ("bin/test.en-de.de.bin", 2, 1)
+    (finding,) = report["findings"]
+    assert (finding["file"], finding["line"], finding["lines"]) == ("bin/test.en-de.de.bin", 2, 1)
 
 
-def test_folders_that_are_not_prepared_are_refused(refused, data):
-    assert "neither a folder that scripts/prepare-*.sh made nor one that" in refused("check-data", data / "raw")
-    (data / "settings").touch()  # a prepare script made it, so its text is required
-    shutil.rmtree(data / "bpe")
-    assert "it has no folder bpe or characters" in refused("check-data", data)
+def test_other_folders_are_refused(refused, data):
+    assert "no dict.*.txt; name a folder that fairseq-preprocess made" in refused("check-data", data / "raw")
+    (data / "bin/dict.en.txt").unlink()
+    assert "bin: not the dictionaries of two languages; " in refused("check-data", data)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "L"], exclude_characters="\0.-/"), min_size=1),
-        min_size=2,
-        max_size=2,
-        unique_by=str.encode,
-    ),
-    st.booleans(),
-)
-def test_names_of_files_cannot_control_the_terminal(command, sound, tmp_path, names, has_text):
-    """Names of splits, languages and listed files with escape sequences and marks of direction are escaped."""
-    split, language = (name[:20] for name in names)
-    folder = tmp_path / "names"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(sound if has_text else sound / "bin", folder)
-    if has_text:
-        (folder / f"raw/{split}.en").write_text("a\n", encoding="utf-8")
-        (folder / "manifest.tsv").write_text(f"file\t{split}\tx\t1\nfile\n", encoding="utf-8")
-    else:
-        for kind in ("bin", "idx"):
-            shutil.copy(folder / f"test.en-de.en.{kind}", folder / f"{split}.en-{language}.en.{kind}")
-            shutil.copy(folder / f"test.en-de.en.{kind}", folder / f"{split}.{kind}")
-        shutil.copy(folder / "dict.en.txt", folder / f"dict.{language}.txt")
-    for form in ([], ["--json"]):
-        result = command("check-data", folder, *form)
-        assert all(line.isprintable() for line in (result.out + result.err).split("\n")), (names, result)
+def test_names_of_files_cannot_control_the_terminal(command, data):
+    for language in ("en", "de"):
+        shutil.copy(data / f"raw/test.{language}", data / f"raw/\x1b[2J\u202e.{language}")
+    result = command("check-data", data)
+    assert all(line.isprintable() for line in result.out.split("\n")) and "[2J" in result.out

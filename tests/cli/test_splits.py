@@ -44,11 +44,9 @@ def test_a_split_without_sentences_is_refused(command, world, without_sentences,
     assert "--split test: no sentences; name another split" in result.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("form", ["mmap", "cached", "raw"])
-def test_check_data_finds_a_split_without_sentences(command, without_sentences, form):
-    result = command("check-data", without_sentences(form))
-    assert result.status == 1
-    assert "test.en-de.de" + ("" if form == "raw" else ".idx") + ": no sentences: binarise" in result.out
+def test_check_data_finds_a_split_without_sentences(command, without_sentences):
+    result = command("check-data", without_sentences("mmap"))
+    assert result.status == 1 and "test.en-de.de.idx: 0 sentences, and " in result.out
 
 
 def test_a_sentence_may_have_more_tokens_than_a_batch(command, world, monkeypatch):

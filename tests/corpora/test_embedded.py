@@ -87,5 +87,4 @@ def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypa
     monkeypatch.setattr(os, "fsync", synchronise_until_full)
     assert run(tmp_path, "--train", "31") == 1
     assert contents(tmp_path) == before
-    expected = f"{tmp_path}/valid.de: not written: No space left on device; choose another folder"
-    assert capsys.readouterr().err == f"fairseq-capsule toy-corpus: error: {expected}\n"
+    assert capsys.readouterr().err == "fairseq-capsule toy-corpus: error: [Errno 28] No space left on device\n"

@@ -35,7 +35,7 @@ def test_blocks_keep_their_order(tmp_path, log, monkeypatch):
     for name in ("test.en1", "SHA256SUMS", "PARTS"):  # no text, or a further reference
         (tmp_path / "from" / name).write_text("no\n")
     (tmp_path / "from/valid.en").touch()
-    filter_folder([named], tmp_path / "from", tmp_path / "to", log)
+    filter_folder(named, tmp_path / "from", tmp_path / "to", log)
     for name in ("train.en", "train.de", "test.en", "test.de"):
         expected = "".join(f"{name[-2:]} {line}\n" for line in lines)
         assert (tmp_path / "to" / name).read_text() == expected
@@ -57,13 +57,13 @@ def test_a_filter_that_fails_is_noticed(tmp_path, log, how, error):
     (tmp_path / "from").mkdir()
     (tmp_path / "from/train.en").write_text("one\ntwo\n")
     with pytest.raises(error):
-        filter_folder([partial(failing, how=how)], tmp_path / "from", tmp_path / "to", log)
+        filter_folder(partial(failing, how=how), tmp_path / "from", tmp_path / "to", log)
 
 
 def test_what_a_filter_prints_goes_to_the_log(tmp_path, log, capfd):
     (tmp_path / "from").mkdir()
     (tmp_path / "from/train.en").write_text("one\n")
-    filter_folder([partial(failing, how=partial(os.write, 2, b"said\n"))], tmp_path / "from", tmp_path / "to", log)
+    filter_folder(partial(failing, how=partial(os.write, 2, b"said\n")), tmp_path / "from", tmp_path / "to", log)
     assert (tmp_path / "log").read_text() == "said\n" and capfd.readouterr() == ("", "")
 
 

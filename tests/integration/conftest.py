@@ -2,8 +2,9 @@ import random
 
 import pytest
 
+from fairseq_capsule_lab.cli import main
 from tests.integration import multi30k
-from tests.integration.commands import PLUGIN, SCRIPTED, run, train
+from tests.integration.commands import PATH, PLUGIN, SCRIPTED, run, train
 from tests.integration.preparing import Workplace
 
 # They start first, so that no core is idle while another ends the last of them.
@@ -81,3 +82,20 @@ def archives(tmp_path_factory):
 def prepared(archives, tmp_path_factory):
     """A finished run of `prepare-multi30k.sh` on the tiny archives."""
     return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-multi30k.sh").prepared("--from", archives)
+
+
+@pytest.fixture
+def refuses(capsys, monkeypatch):
+    """Run `fairseq-capsule prepare` in this process. Its second stage fails. Returns the only line that it prints."""
+
+    def run_and_fail(*words):
+        assert main(["prepare", *map(str, words)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    def fail(*arguments):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setenv("PATH", PATH)
+    monkeypatch.setattr("fairseq_capsule_lab.corpora.preparation.filter_folder", fail)
+    return run_and_fail

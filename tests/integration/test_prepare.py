@@ -12,7 +12,7 @@ from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from tests.integration.commands import PATH, wait_for
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import Workplace, check_reading, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
 ENGLISH = "I love the capital don't he says today weather is very good , man".split()
@@ -47,10 +47,9 @@ def texts(tmp_path_factory):
     (folder / "short.en").write_text("one\n")
     (folder / "broken.en").write_bytes(b"one\xff\n")
     (folder / "broken.ar").write_text("one\n")
-    (folder / "symbol.ar").write_text("<S> a\nab</s> c\n")
-    (folder / "symbol.en").write_text("<pad>\n<pad>\n")
+    (folder / "symbol.ar").write_text("".join(f"</s> </s> {word}\n" for word in "abc"))  # so often that it is merged
+    (folder / "symbol.en").write_text("a\nb\nc\n")
     (folder / "wide.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-16")
-    (folder / "twice").write_text("a 2\na 1\n")
     return folder
 
 
@@ -59,9 +58,7 @@ def pieces(texts, tmp_path_factory):
     """Chinese and English, cut into words and then into pieces of SentencePiece."""
     place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
     options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
-    process = place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
-    process.options, process.place = options, place
-    return process
+    return place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
 
 
 @pytest.fixture
@@ -85,46 +82,25 @@ def test_pairs_stay_parallel_and_none_is_lost(pieces):
     assert "my.zh.gz\t148 pairs (dropped: 1 empty in my.en, 1 empty in my.zh.gz)" in read(pieces.out / "raw" / "PARTS")
 
 
-def test_marks_and_line_ends_are_removed_and_long_lines_are_left_out(pieces):
+def test_every_stage_has_the_expected_text(pieces, capsys):
+    """Marks and line ends are removed, long lines left out, pieces join to the text."""
+    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
+
     for stage in ("raw", "tokenised", "bpe", "clean"):
         for file in (pieces.out / stage).glob("*.??"):
             assert "\ufeff" not in file.read_text() and "\r" not in file.read_text()
     clean = [line.replace(" ", "") for line in read(pieces.out / "clean/train.en")]
-    assert not any("word" * 9 in line for line in clean)
-    assert 100 < len(clean) < 148
+    assert 100 < len(clean) < 148 and not any("word" * 9 in line for line in clean)
     assert any("天气" in line.split() for line in read(pieces.out / "tokenised/train.zh"))
-
-
-def test_pieces_join_to_the_text_and_fairseq_reads_the_model(pieces):
-    from fairseq.data import Dictionary
-    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
-
     bpe = SentencepieceBPE(SentencepieceConfig(sentencepiece_model=str(pieces.out / "sentencepiece.model")))
     for language in ("zh", "en"):
         words, cut = (read(pieces.out / stage / f"valid.{language}") for stage in ("tokenised", "bpe"))
         assert [bpe.encode(line) for line in words] == cut
         assert [bpe.decode(line) for line in cut] == words
-        assert (pieces.out / f"bin/dict.{language}.txt").read_bytes() == (pieces.out / "dict.txt").read_bytes()
-    assert len(Dictionary.load(str(pieces.out / "dict.txt"))) <= 120 + 10
-    assert ["version", "sentencepiece"] in [line.split("\t")[:2] for line in read(pieces.out / "manifest.tsv")]
-
-
-def test_check_data_finds_nothing_and_knows_which_text_is_binarised(pieces, capsys):
-    """A tiny text has unknown pieces, which is not an error of the folder."""
+    assert len(read(pieces.out / "dict.txt")) <= 120 + 6
+    # check-data knows which text is binarised, and compares both. A tiny text has unknown pieces.
     assert main(["check-data", str(pieces.out), "--most-unknown", "100"]) == 0, capsys.readouterr().out
-
-
-def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tmp_path):
-    before = contents(pieces.out)
-    again = [*pieces.options, "--bpe", "sentencepiece", "--tokenise", "jieba", "out"]
-    process = pieces.place.prepare(*again)
-    assert process.returncode == 0 and "sentencepiece.model: done before" in process.output
-    other = tmp_path / "my"
-    for language in ("zh", "en"):
-        other.with_suffix(f".{language}").write_text("one\ntwo\n")
-    again[again.index(texts / "my")] = other
-    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with other train text: delete it")
-    assert contents(pieces.out) == before
+    check_reading(pieces.out)
 
 
 def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, workplace):
@@ -152,38 +128,32 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ("--target en", "name the language by --source"),
         ("--source ar --target en-us", "--target takes letters and _, such as en or pt_BR, not 'en-us'"),
         ("{pair} --train {texts}/my", "give the valid pairs by --valid, or take some"),
+        ("{pair} --train {texts}/my {held} --valid {texts}/my", "--valid and --valid-lines: give one of the two"),
         ("{pair} --train nowhere {held}", "--train: no file nowhere.ar and no nowhere"),
         ("{pair} --train {texts}/my.ar {held}", "my.ar: this is a file, so give the file of the target language after"),
+        ("{pair} --train http://a/x http://b/x {held}", "http://a/x has the same file name; download one of the two"),
         ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
-        ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used (0 pairs (dropped: 1"),
+        ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used"),
         ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),
         ("{pair} --train {texts}/my --valid {texts}/my --test-lines 7", "my.ar, line 4: empty, but not"),
         ("{pair} --train {texts}/my {held} --tokenise mosses", "--tokenise takes moses, jieba, characters"),
-        ("{pair} --train {texts}/my {held} --merges 9 --bpe sentencepiece", "--merges 9: the text has"),
-        ("{pair} --train {texts}/symbol {held} --tokenise none,moses", "</s> is a control symbol of fairseq, which a"),
         ("{pair} --train {texts}/wide.ar {texts}/my.en {held}", "wide.ar: UTF-16, not UTF-8; convert"),
-        ("{spelt} --dict {texts}/twice", "twice, line 2: 'a' is already in line 1; copy"),
-        ("{pair} --train {texts}/my {held} --max-length 1", "no training pair passes --max-length 1"),
+        ("{pair} --train {texts}/my {held} --codes {texts}/my.en", "--codes and --dict belong together"),
+        ("{pair} --train {texts}/my {held} --codes {texts}/my.en --dict {texts}/my.en", "my.en: not codes of subword-"),
     ],
 )
-def test_wrong_input_is_named(texts, workplace, arguments, wanted):
-    pair, held = "--source ar --target en", " ".join(map(str, HELD_OUT))
-    spelt = f"{pair} --train {texts}/my {held} --tokenise characters"
-    given = arguments.format(pair=pair, held=held, spelt=spelt, texts=texts)
-    workplace.refused(workplace.prepare(*given.split(), "out"), wanted)
-    assert not (workplace.root / "out/bin").exists()
+def test_wrong_input_is_named(texts, tmp_path, refuses, arguments, wanted):
+    given = arguments.format(pair="--source ar --target en", held=" ".join(map(str, HELD_OUT)), texts=texts)
+    assert wanted in refuses("own", *given.split(), tmp_path / "out")
+    assert not (tmp_path / "out/raw").exists()
 
 
-def test_characters_take_the_dictionary_of_an_earlier_run(texts, tmp_path_factory):
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "characters"]
-    first, second = (Workplace(tmp_path_factory.mktemp(name), "prepare.sh") for name in ("first", "second"))
-    whole = first.prepared(*options)
-    dictionary = whole.out / "dict.txt"
-    part = second.prepared(*options, "--limit", 20, "--dict", dictionary)
-    assert (part.out / "bin/dict.en.txt").read_bytes() == dictionary.read_bytes()
+def test_control_symbols_of_fairseq_are_no_tokens(texts, workplace):
+    options = ["--source", "ar", "--target", "en", "--train", texts / "symbol", "--tokenise", "none", "--merges", 9]
+    options += ["--valid-lines", 1, "--test-lines", 1]
+    workplace.refused(workplace.prepare(*options, "out"), "</s> is a control symbol of fairseq: replace it in the text")
 
 
 def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workplace, capsys):
@@ -191,7 +161,9 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
         lines = "".join(f"{word if n % 3 else 'a'} {1000 + n}\n" for n in range(60))
         (workplace.root / f"my.{language}").write_bytes(lines.encode("latin-1"))
     options = ["--source", "en", "--target", "fr", "--train", "my", *HELD_OUT, "--tokenise", "none", "--merges", 20]
-    process = workplace.prepared(*options)
+    process = workplace.prepared(*options, "--max-length", "none")
+    assert len(read(process.out / "bpe/train.en")) == len(read(process.out / "raw/train.en"))
+    assert not (process.out / "clean").exists()
     counts = "20 pairs (dropped: 40 not UTF-8 in my.fr)"
     assert f"\n  my.en: {counts}\n" in process.output
     warning = "40 of 60 pairs were left out, 40 of them not UTF-8 in my.fr: convert it, iconv -f LATIN1 -t UTF-8 my.fr"
@@ -212,12 +184,12 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     before = contents(first.out)
     again = workplace.prepared(*options)
     assert "Moses" not in again.output and contents(first.out) == before
-    forced = workplace.prepare(*options, "--tokenise", "moses", "forced")
-    assert forced.returncode == 0
-    assert forced.errors.startswith("prepare.sh: warning: Moses damages uk (")
-    assert "tokenise moses" in read(workplace.root / "forced/settings")
     kept = workplace.prepare(*options, "--tokenise", "moses", "out")
     workplace.refused(kept, "out was prepared with bpe sentencepiece,tokenise none, not tokenise moses")
+    workplace.fail("tokenised")
+    forced = workplace.prepare(*options, "--tokenise", "moses", "forced")
+    assert forced.errors.startswith("prepare.sh: warning: Moses damages uk (")
+    assert "tokenise moses" in read(workplace.root / "forced/settings")
 
 
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
@@ -231,18 +203,16 @@ def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
 
 
-def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workplace):
+def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, tmp_path, refuses):
+    options = ["own", "--source", "zh", "--target", "en", *HELD_OUT, "--tokenise", "moses", "--train"]
     addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
-    options = ["--source", "zh", "--target", "en", "--train", *addresses, *HELD_OUT, "--tokenise", "moses"]
-    workplace.fail("tokenised")
-    workplace.refused(workplace.prepare(*options, "out"), "stage 'tokenised' failed")
-    assert (workplace.out / "download/my.en").read_bytes() == (texts / "my.en").read_bytes()
-    elsewhere = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
-    options[5:7] = elsewhere
-    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with other train text: delete it")
-    workplace.refused(workplace.prepare(*options, "--from", texts, "second"), "stage 'tokenised' failed")
+    assert "stage 'tokenised' failed" in refuses(*options, *addresses, tmp_path / "out")
+    assert (tmp_path / "out/download/my.en").read_bytes() == (texts / "my.en").read_bytes()
+    addresses = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
+    assert "out was prepared with other train text: delete it" in refuses(*options, *addresses, tmp_path / "out")
+    assert "stage 'tokenised' failed" in refuses(*options, *addresses, "--from", texts, tmp_path / "second")
     for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
-        assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
 def test_the_hash_of_each_download_is_noted_once(tmp_path):
@@ -257,15 +227,6 @@ def test_the_hash_of_each_download_is_noted_once(tmp_path):
 @pytest.mark.parametrize("language", ["zh", "cmn", "ZH", "zh_Hans", "Cmn_CN", "ja", "chin", "en"])
 def test_the_languages_that_are_cut_as_chinese_are_scored_as_chinese(language):
     assert is_chinese(language) == (rules_of(language) == "zh")
-
-
-def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "none"]
-    workplace.stub("fairseq-preprocess", "exit 1")
-    process = workplace.prepare(*options, "--merges", 9, "--max-length", "none", "out")
-    workplace.refused(process, "stage 'bin' failed")
-    assert len(read(workplace.out / "bpe/train.en")) == len(read(workplace.out / "raw/train.en"))
-    assert not (workplace.out / "clean").exists()
 
 
 def held_out(folder, pairs, seed=1, **sizes):

@@ -21,17 +21,15 @@ def prepared(tmp_path_factory):
 
 
 def test_every_stage_has_the_expected_text(prepared):
-    splits = draw_splits("english-german", SIZES)
-    for split, pairs in splits.items():
-        for lang, sentences in zip(("en", "de"), zip(*pairs)):
-            raw, tokenised, bpe = (
-                read(prepared.out / stage / f"{split}.{lang}") for stage in ("raw", "tokenised", "bpe")
-            )
-            assert raw == list(sentences)
-            assert [line.replace(" .", ".").replace(" ?", "?").replace(" ,", ",") for line in tokenised] == [
-                line.replace("'s ", " &apos;s ") for line in raw
+    for split, pairs in draw_splits("english-german", SIZES).items():
+        for side, lang in enumerate(("en", "de")):
+            raw, words, bpe = (read(prepared.out / stage / f"{split}.{lang}") for stage in ("raw", "tokenised", "bpe"))
+            assert raw == [pair[side] for pair in pairs]
+            assert [line.replace("@@ ", "") for line in bpe] == words
+            last = [
+                int(line.split()[-1].split("-")[side]) for line in read(prepared.out / f"raw/alignments/{split}.align")
             ]
-            assert [line.replace("@@ ", "") for line in bpe] == tokenised
+            assert last == [len(line.split()) - 1 for line in words]
 
 
 def test_the_shown_command_can_be_pasted(prepared):
@@ -53,13 +51,6 @@ def test_a_dry_run_prints_the_command_and_makes_nothing(tmp_path):
     assert process.returncode == 0 and process.errors == "# raw, tokenised, codes, bpe: made by this command itself\n"
     assert f"(cd {workplace.out} && fairseq-preprocess" in shown and "--trainpref bpe/train --validpref" in shown
     assert not workplace.out.exists()
-
-
-def test_alignments_count_the_words_of_the_tokenised_text(prepared):
-    for split in SIZES:
-        english, german = (read(prepared.out / "tokenised" / f"{split}.{lang}") for lang in ("en", "de"))
-        for source, target, alignment in zip(english, german, read(prepared.out / "raw/alignments" / f"{split}.align")):
-            assert alignment.split()[-1] == f"{len(source.split()) - 1}-{len(target.split()) - 1}"
 
 
 def test_modules_in_the_working_directory_are_not_imported(tmp_path):

@@ -22,21 +22,9 @@ IN_BASH = {"wmt14-en-de", "wmt14-en-fr", "wmt17-zh-en"}
 
 
 def stages(name):
-    names = ["raw", "tokenised", "clean", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
-    if name not in SEPARATE:
-        return names
-    return [
-        "raw",
-        "tokenised",
-        "clean",
-        "codes.zh",
-        "codes.en",
-        "bpe",
-        "bin",
-        "dict.zh.txt",
-        "dict.en.txt",
-        "manifest.tsv",
-    ]
+    of_sides = ["codes.zh", "codes.en", "dict.zh.txt", "dict.en.txt"] if name in SEPARATE else ["codes", "dict.txt"]
+    half = len(of_sides) // 2
+    return ["raw", "tokenised", "clean", *of_sides[:half], "bpe", "bin", *of_sides[half:], "manifest.tsv"]
 
 
 def options(name):
@@ -78,26 +66,23 @@ def test_every_stage_has_the_expected_pairs(prepared, capsys):
 
 # lines of the raw training text, and the tokenised lines
 TOKENISED = {
-    "wmt14-en-de": ("en", {"A well-known\ttab\u200b. ": "A well @-@ known tab ."}),
+    "wmt14-en-de": ("en", "A well-known\ttab\u200b. ", "A well @-@ known tab ."),
     "wmt14-en-fr": (
         "fr",
-        {"Petits garçons chantent & hommes sautent.": "Petits garçons chantent &amp; hommes sautent ."},
+        "Petits garçons chantent & hommes sautent.",
+        "Petits garçons chantent &amp; hommes sautent .",
     ),
-    "wmt16-en-ro": ("ro", {"zgomotoși băieţi dorm & bărbaţi sar.": "zgomotosi baieti dorm &amp; barbati sar ."}),
-    "wmt17-zh-en": ("zh", {"吵闹的女孩唱歌狗跑步 & 你。": "吵闹 的 女孩 唱歌 狗 跑步 & 你 。"}),
-    "nist-zh-en": ("en", {"Small men run & boys sleep.": "small men run &amp; boys sleep ."}),
+    "wmt16-en-ro": ("ro", "zgomotoși băieţi dorm & bărbaţi sar.", "zgomotosi baieti dorm &amp; barbati sar ."),
+    "wmt17-zh-en": ("zh", "吵闹的女孩唱歌狗跑步 & 你。", "吵闹 的 女孩 唱歌 狗 跑步 & 你 。"),
+    "nist-zh-en": ("en", "Small men run & boys sleep.", "small men run &amp; boys sleep ."),
 }
 
 
-def test_raw_text_is_read_as_the_folder_was_made(prepared):
-    check_reading(prepared.out)
-
-
-def test_words_are_tokenised_as_expected(prepared):
-    language, expected = TOKENISED[prepared.name]
+def test_words_are_tokenised_as_expected_and_raw_text_is_read_so(prepared):
+    language, line, words = TOKENISED[prepared.name]
     raw, tokenised = (read(prepared.out / stage / f"train.{language}") for stage in ("raw", "tokenised"))
-    found = dict(zip(raw, tokenised))
-    assert {line: found.get(line) for line in expected} == expected
+    assert tokenised[raw.index(line)] == words
+    check_reading(prepared.out)
 
 
 def test_a_second_run_does_nothing(prepared):
