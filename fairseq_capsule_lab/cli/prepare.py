@@ -22,7 +22,7 @@ CORPORA = {
     "toy": ("embedded", "TOY", "data/toy"),
     "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
-KINDS: dict[Any, Any] = {int: positive_int, float: Number(0, 1000), str: given, Path: input_folder}
+KINDS: dict[Any, Any] = {int: positive_int, float: click.FloatRange(0), str: given, Path: input_folder}
 MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 
