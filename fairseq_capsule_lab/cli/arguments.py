@@ -131,7 +131,7 @@ def output_folder(text: str) -> Path:
     return path
 
 
-def new_folder(text: str) -> Path:
+def absent_folder(text: str) -> Path:
     """A type: a folder that does not exist."""
     path = _path(text)
     if os.path.lexists(path):

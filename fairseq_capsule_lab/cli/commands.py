@@ -111,11 +111,6 @@ def together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-def texts(args: Namespace) -> dict[str, str]:
-    """The arguments by their names on the command line: "yes" for a flag, empty if not given."""
-    return {name.replace("_", "-"): "yes" if value is True else value or "" for name, value in vars(args).items()}
-
-
 def one_of(args: Namespace, *names: str, required: bool = False) -> None:
     """Refuse options that exclude each other, and if one is `required` also none. Their defaults are None."""
     options = [f"--{name.replace('_', '-')}" for name in names]

@@ -27,7 +27,7 @@ def licence(text: str) -> str:
 @command("export", "runs/student/checkpoint_best.pt data/multi30k student --to transformers")
 @argument("checkpoint", input_file, "A trained Transformer.")
 @argument("data", prepared_data, "OUT of the prepare script, or its bin: dictionaries, codes, settings.")
-@argument("out", arguments.new_folder, "A new folder.")
+@argument("out", arguments.absent_folder, "A new folder.")
 @option("--to", click.Choice(list(LIBRARIES)), "", "The library that reads OUT.", required=True)
 @option("--license", licence, "NAME", "transformers: the licence that the model card states.  [default: unknown]")
 @option("--scores", input_file, "FILE", "transformers: a scores.json of scripts/evaluate.sh for the model card.")
@@ -65,7 +65,7 @@ def export(args: Namespace) -> None:
 
 @command("import-model", "models/ja-en imported")
 @argument("source", input_folder, "A model that transformers saved, with its tokenizer.")
-@argument("out", arguments.new_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
+@argument("out", arguments.absent_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
 def import_model(args: Namespace) -> None:
     """Write a model of Hugging Face transformers as a checkpoint and a prepared folder of fairseq.
 

@@ -89,6 +89,13 @@ class Check:
         texts = [file for stage in self.stages for file in (self.folder / stage).iterdir()]
         names = {file.stem for file in texts if file.suffix[1:] in self.dictionaries}
         names.update(binarised.splits_of(self.bin))
+        if not names:
+            raise LabError(f"{self.bin}: no text of its languages; name a folder that fairseq-preprocess made")
+        for split in ("train", "valid"):
+            if split not in names and self.settings:
+                self._note(self.bin / split, "missing: prepare it again")
+            elif split not in names:
+                self.notes.append(f"there is no {split} set")
         for split in sorted(names, key=lambda name: (name.startswith("train"), name)):
             for stage in self.stages:
                 self._check_text(stage, split)

@@ -10,6 +10,7 @@ from capsule_routing.text.preparation import one_line
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
@@ -21,8 +22,14 @@ OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
 
 
 def _corpus(options: Options) -> Corpus:
+    vocabulary, dictionary = options["vocabulary"], options["dict"]
+    if dictionary:  # fairseq-preprocess takes a dictionary whole
+        characters = Path(dictionary).read_bytes().count(b"\n")
+        if characters > vocabulary:
+            problem = f"{characters} characters, more than --vocabulary {vocabulary}"
+            raise LabError(f"--dict {dictionary}: {problem}: give a larger --vocabulary, or another file")
     raw = partial(_raw, folder=Path(options["from"]))
-    return Corpus(("text", "summary"), raw, vocabulary=options["vocabulary"])
+    return Corpus(("text", "summary"), raw, vocabulary=vocabulary)
 
 
 def _raw(raw: RawTexts, folder: Path) -> None:

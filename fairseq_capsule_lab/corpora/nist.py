@@ -55,6 +55,8 @@ def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
 def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
     """Yield the segments of the source, and those of each translation in the order of the source."""
     segments = [(document, segment, text) for _, document, segment, text in read_segments(source)]
+    if not segments:
+        raise StageError(f"{source}: it has no <seg>; give a source file in mteval's format")
     translations: dict[str, dict[tuple[str, str], str]] = {}
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text

@@ -108,6 +108,9 @@ def _corpus(options: Options) -> Corpus:
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
+    if options["from"] and not addresses:
+        problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
+        raise LabError(f"--from {options['from']} {problem}")
     unbound = UNBOUND if addresses else (*UNBOUND, "from")
     bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}

@@ -102,7 +102,7 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
     for place, entry in enumerate(entries, 1):
         value: Any = entry.get(name) if isinstance(entry, dict) else entry
         try:
-            numbers.append(float(value))
+            numbers.append(math.nan if isinstance(value, bool) else float(value))
         except (TypeError, ValueError):
             numbers.append(math.nan)
         if not math.isfinite(numbers[-1]):

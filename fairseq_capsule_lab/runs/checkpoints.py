@@ -85,7 +85,7 @@ def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, 
 
     `choice` is last:N, best:N, or a file in the folder.
     """
-    if (folder.path / choice).is_file():
+    if Path(choice).name == choice and (folder.path / choice).is_file():  # tables read what is in the folder
         return folder.path / choice, ()
     many = re.fullmatch(r"(last|best):([1-9][0-9]*)", choice)
     if not many:

@@ -39,6 +39,9 @@ def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]
         for name, setter in own.items():
             if f"{key}.".startswith(f"{name}."):
                 raise LabError(f"{override}: {setter} sets this; leave it out")
+        if "." not in key and not (path.parent / key).is_dir():
+            problem = "neither a setting, GROUP.NAME, nor a config group"
+            raise LabError(f"{override}: {problem}; give for example optimization.max_epoch=20")
         # A name without a dot selects a config group (size=big). All others set a value, also one that the file lacks:
         # fairseq-hydra-train refuses those that fairseq does not have.
         sets = "." in key and not override.startswith("~")
@@ -63,8 +66,11 @@ def refuse_unknown_additions(overrides: Sequence[str]) -> None:
 
     fairseq ignores it. In the groups of what is registered, fairseq refuses it, after it has imported the plugins.
     """
-    added = {word: _key(word) for word in overrides if word.startswith("+") and "." in _key(word)}
-    added = {word: key for word, key in added.items() if key.partition(".")[0] not in REGISTERED}
+    added = {}
+    for word in overrides:
+        name, dot, _ = _key(word).partition(".")
+        if word.startswith("+") and dot and name not in REGISTERED:
+            added[word] = _key(word)
     if not added:
         return
     from fairseq.dataclass.configs import FairseqConfig  # takes seconds

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from capsule_routing.errors import one_line
 from capsule_routing.text.folders import settings_of
+from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -29,7 +30,7 @@ SCORING = {
 }
 
 
-class Evaluation:
+class EvaluationRun:
     """The checks of the places and options of evaluate.sh, and its commands.
 
     The command `average` makes the `checkpoint`; it is empty if that is up to date. `scoring` are options of
@@ -44,12 +45,15 @@ class Evaluation:
         if not (data / "bin").is_dir() or not (data / "raw").is_dir():
             raise LabError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
         settings = folder.settings()
-        self.binarised, self.raw, self.results = data / "bin", data / "raw", run / args.results
+        self.binarised, self.raw = data / "bin", data / "raw"
+        self.results = run / errors.name("--results", args.results)
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)
         self.beam = args.beam or settings.get("generation.beam", 5)
         self.nbest = args.nbest or settings.get("generation.nbest", 1)
+        if self.nbest > self.beam:
+            raise LabError(f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam")
         self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
@@ -177,7 +181,7 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
 def evaluate(program: str, args: Namespace) -> None:
     """Evaluate a run on its splits, and print the scores. `program` is what the user called, for notes."""
     require_tools("fairseq-capsule", "fairseq-generate")
-    evaluation = Evaluation(args)
+    evaluation = EvaluationRun(args)
     for note in evaluation.notes:
         print(f"{program}: note: {one_line(note)}", file=sys.stderr)
     if evaluation.average:

@@ -134,6 +134,9 @@ def load_table(name: str) -> Table:
         spec = _checked(path, f"column {label!r}", column, COLUMN, required=("corpus", "measure"))
         splits = (spec.get("splits") or "test").split()
         only = tuple((spec.get("only") or "").split())
+        for option in only:
+            if "=" not in option:
+                raise LabError(f"{path}: column {label!r}: only: {option!r} is not OPTION=VALUE")
         columns.append(Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(splits), only))
     specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
     against = content.get("against")

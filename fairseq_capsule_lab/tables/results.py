@@ -141,7 +141,7 @@ def _points(pairs: List[Pair], column: Column) -> Points:
         return {"": Figures(missing="")}
     read = _score if measure_of(column.measure).score else _report
     of_seeds = [(pair, read(*pair, column)) for pair in pairs]
-    found = {pair: points for pair, points in of_seeds if "" not in points or points[""].missing is None}
+    found = {pair: points for pair, points in of_seeds if not any(figures.missing for figures in points.values())}
     if not found:
         return of_seeds[0][1]
     merged: Points = {}

@@ -237,8 +237,24 @@ def test_json_contains_splits_and_findings(command, data):
 
 def test_other_folders_are_refused(refused, data):
     assert "no dict.*.txt; name a folder that fairseq-preprocess made" in refused("check-data", data / "raw")
+    shutil.rmtree(data / "raw")
+    shutil.rmtree(data / "bpe")
+    for file in (data / "bin").glob("*.*-*.*"):
+        file.unlink()
+    assert "bin: no text of its languages; " in refused("check-data", data)
     (data / "bin/dict.en.txt").unlink()
     assert "bin: not the dictionaries of two languages; " in refused("check-data", data)
+
+
+def test_a_missing_training_set_is_noted(command, data):
+    for file in (data / "bin").glob("train.*"):
+        file.unlink()
+    assert "there is no train set" in command("check-data", data / "bin").out
+    (data / "settings").write_text("script prepare.sh\n")
+    shutil.rmtree(data / "raw")
+    shutil.rmtree(data / "bpe")
+    result = command("check-data", data)
+    assert result.status == 1 and "bin/train: missing" in result.out
 
 
 def test_names_of_files_cannot_control_the_terminal(command, data):

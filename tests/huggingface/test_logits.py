@@ -59,6 +59,20 @@ def test_a_cache_follows_rows_of_other_sentences_if_the_encoder_output_does(arch
     assert (whole[:, 4:] - continued).abs().max() < 1e-9
 
 
+@pytest.mark.parametrize("arch, options", ROUTED[:2], ids=case_name)
+def test_rows_of_a_cache_can_be_repeated(arch, options):
+    copy = exported(build(arch, options).double())
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    cache = copy(**inputs, use_cache=True).cache
+    for part in (cache.self_attention_cache, cache.cross_attention_cache):
+        part.batch_repeat_interleave(2)
+    next_tokens = torch.arange(4, 12).unsqueeze(1)
+    twice = {name: value.repeat_interleave(2, dim=0) for name, value in inputs.items()}
+    continued = copy(input_ids=twice["input_ids"], decoder_input_ids=next_tokens, cache=cache).logits
+    twice["decoder_input_ids"] = torch.cat([twice["decoder_input_ids"], next_tokens], dim=1)
+    assert (copy(**twice, use_cache=False).logits[:, -1:] - continued).abs().max() < 1e-9
+
+
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
 def test_embeddings_of_words_give_the_logits_of_the_words_and_gradients(arch, options):
     copy = exported(build(arch, options).double())

@@ -134,6 +134,7 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
         ("{pair} --train nowhere {held}", "--train: no file nowhere.ar and no nowhere"),
         ("{pair} --train {texts}/my.ar {held}", "my.ar: this is a file, so give the file of the target language after"),
         ("{pair} --train http://a/x http://b/x {held}", "http://a/x has the same file name; download one of the two"),
+        ("{pair} --train {texts}/my {held} --from {texts}", "is the folder of downloaded files, so give "),
         ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
         ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used"),
         ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),

@@ -121,6 +121,11 @@ def test_licensed_sets_that_are_not_parallel_are_refused_and_references_are_kept
     file.unlink()
     assert "mt03_chinese_evalset*-ref.xml is missing" in refuses(*options)
     file.write_text(whole)
+    source = file.with_name("mt03_chinese_evalset_v0.xml")
+    segments = source.read_text()
+    source.write_text(segments.replace("seg", "line"))
+    assert "mt03_chinese_evalset_v0.xml: it has no <seg>" in refuses(*options)
+    source.write_text(segments)
     assert "stage 'tokenised' failed" in refuses(*options)
     for split, seed in (("valid", 3), ("test", 4), ("test1", 5), ("test2", 6)):
         references = [read(tmp_path / "out/raw" / f"{split}.en{number}") for number in ("", 1, 2, 3)]

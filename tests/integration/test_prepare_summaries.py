@@ -98,6 +98,8 @@ def test_a_smaller_vocabulary_a_limit_and_an_earlier_dictionary_are_used(workpla
     counts = [int(line.split()[-1]) for line in read(out / "dict.txt")]
     assert len(counts) == 9 and counts == sorted(counts, reverse=True) and min(counts) > 10
     assert "<unk>" in loaded(out, "train", "text")[0]
+    process = workplace.prepare("--from", archive, "--vocabulary", 2, "--dict", out / "dict.txt", "again")
+    workplace.refused(process, "more than --vocabulary 2: give a larger --vocabulary, or another file")
     process = workplace.prepare("--from", archive, "--limit", 5, "--dict", out / "dict.txt", "again")
     workplace.refused(process, "over 5% of the training text is unknown to the dictionary")
     assert len(read(tmp_path / "again/raw/train.text")) == 5

@@ -34,7 +34,7 @@ def planned(run, tmp_path):
 
     def plan(**given):
         try:
-            return evaluate.Evaluation(Namespace(run=run.path, data=data, **{**options, **given}))
+            return evaluate.EvaluationRun(Namespace(run=run.path, data=data, **{**options, **given}))
         except LabError as error:
             assert str(error).isprintable()
             return str(error)
@@ -79,6 +79,20 @@ def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
     (note,) = planned().notes
     assert note.startswith("checkpoint_last.pt is newer than checkpoint3.pt, the newest of the checkpoints")
     assert note.endswith("; --checkpoints checkpoint_last.pt translates with it")
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N or a"),
+        ({"results": "../b/evaluation"}, "--results must be a name"),
+        ({"nbest": 9, "beam": 2}, "--nbest 9: a beam of 2 has at most 2; give a larger --beam"),
+    ],
+)
+def test_scores_of_another_run_or_number_are_never_recorded(run, planned, given, message):
+    (run.path.parent / "b").mkdir()
+    (run.path.parent / "b/checkpoint_best.pt").touch()
+    assert message in planned(**given)
 
 
 @pytest.mark.parametrize(
