@@ -20,7 +20,7 @@ from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
-CORPORA = {"toy", "multi30k", "ja-en", "headlines", *PAPERS}
+CORPORA = {"toy", "multi30k", "iwslt14-de-en", "ja-en", "headlines", *PAPERS}
 WHOLE = [path for name in ("own", "papers") for path in sorted((CONFIGS / name).glob("*.yaml"))]  # without groups
 SYSTEMS = WHOLE + sorted(
     path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text()
