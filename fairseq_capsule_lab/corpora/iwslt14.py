@@ -6,28 +6,24 @@ from functools import partial
 from pathlib import Path
 
 from capsule_routing.text.preparation import split_into_words
-from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs, parallel_lines
 from fairseq_capsule_lab.stages import count_lines
 
 SCRIPT = "prepare-iwslt14-de-en.sh"
 ARCHIVE = "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
 LANGUAGES = ("de", "en")
-TRAINING = "train.tags.de-en.{}"
 TESTS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 METADATA = (b"<url>", b"<talkid>", b"<keywords>")  # lines of the training text that are no sentences
 TAGS = (b"<title>", b"</title>", b"<description>", b"</description>")  # around sentences
 LONGEST, RATIO = 175, 1.5
-EVERY = 23  # of the training pairs, one is for validation
-DICT = (
-    "OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run. The files are dict.de.txt and "
-    "dict.en.txt."
-)
+EVERY = 23  # one of so many training pairs is for validation
 FROM = "The folder of de-en.tgz; without it the archive is downloaded (MIRROR=URL: from there)."
+CODES = "OUT/codes of an earlier run, needed with its --dict to start from a checkpoint of that run."
+DICT = "OUT/dict.txt of an earlier run; its files are dict.de.txt and dict.en.txt."
 
 
 def _corpus(options: Options) -> Corpus:
@@ -37,7 +33,7 @@ def _corpus(options: Options) -> Corpus:
 def _raw(raw: RawTexts) -> None:
     members, words = raw.folder / "members", raw.folder / "words"
     tests = [[f"IWSLT14.{name}.de-en.{language}.xml" for language in LANGUAGES] for name in TESTS]
-    tagged = [TRAINING.format(language) for language in LANGUAGES]
+    tagged = [f"train.tags.de-en.{language}" for language in LANGUAGES]
     unpack(raw.archive(ARCHIVE), [*tagged, *(name for names in tests for name in names)], members)
     words.mkdir()
     _append_training(raw, [members / name for name in tagged], words)
@@ -86,14 +82,14 @@ DE_EN = Recipe(
     corpus=_corpus,
     options=[
         Option("from", Path, "DIR", FROM),
-        recipe.LIMIT,
-        recipe.merges_option(10_000),
-        recipe.CODES_FILE,
+        LIMIT,
+        Option("merges", int, "N", "Merges of subword-nmt.", 10_000),
+        Option("codes", str, "FILE", CODES),
         Option("dict", str, "FILE", DICT),
     ],
     notes="Words are tokenised (XML escapes kept) and lower-cased; punctuation is not normalised. Training pairs have "
     "1 to 175 words and ratio 1.5, every 23rd of them is for validation. The merges are learnt from both languages "
-    "together, each language has its own dictionary. In the test set ’ is written '.",
+    "together; each language has its own dictionary. In the test set ' replaces ’.",
     results={
         "OUT/raw": "the original text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages",
         "OUT/codes, OUT/dict.de.txt, OUT/dict.en.txt": "the merges and the dictionaries",

@@ -84,7 +84,7 @@ def test_a_second_run_does_nothing_and_files_of_an_earlier_run_are_taken(prepare
     place.refused(place.prepare(*words), "was prepared with codes learnt,dict learnt learnt")
 
 
-def test_a_model_is_trained_and_scored_and_reads_raw_text(prepared, tmp_path):
+def test_a_model_of_the_folder_reads_raw_text_as_it_was_made(prepared, tmp_path):
     data = prepared.out
     words = f"--arch capsule_transformer_tiny {SMALL} --task capsule_translation --share-decoder-input-output-embed"
     words += " --optimizer adam --lr 0.01 --max-tokens 400 --max-update 2 --cpu --num-workers 0"
@@ -93,5 +93,3 @@ def test_a_model_is_trained_and_scored_and_reads_raw_text(prepared, tmp_path):
     hub = load(tmp_path / "run/checkpoint_last.pt", data)
     subwords = [hub.src_dict.string(hub.encode(line)) for line in read(data / "raw/train.de")]
     assert subwords == read(data / "bpe/train.de")
-    assert main(["evaluate", str(tmp_path / "run"), str(data), "--lowercase"]) == 0
-    assert "tokenised BLEU" in (tmp_path / "run/evaluation/test/scores.txt").read_text()
