@@ -2,6 +2,7 @@
 
 import csv
 import re
+from argparse import Namespace
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 import yaml
 from fairseq.criterions import CRITERION_REGISTRY
-from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -20,7 +21,7 @@ from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
-CORPORA = {"toy", "multi30k", "ja-en", "headlines", *PAPERS}
+CORPORA = {"toy", "multi30k", "iwslt14-de-en", "ja-en", "headlines", *PAPERS}
 WHOLE = [path for name in ("own", "papers") for path in sorted((CONFIGS / name).glob("*.yaml"))]  # without groups
 SYSTEMS = WHOLE + sorted(
     path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text()
@@ -80,6 +81,18 @@ def test_every_config_group_fits_its_systems(path):
     for system in fitting:
         model = built(composed(folder, system, f"size={path.stem}"))
         assert model.encoder.embed_tokens.embedding_dim == options.encoder_embed_dim
+
+
+def test_the_transformer_of_iwslt14_is_that_of_fairseqs_readme():
+    args = Namespace(share_decoder_input_output_embed=True)
+    ARCH_CONFIG_REGISTRY["transformer_iwslt_de_en"](args)
+    with torch.device("meta"):
+        expected = ARCH_MODEL_REGISTRY["transformer_iwslt_de_en"].build_model(args, make_task())
+    model = built(composed(CONFIGS / "iwslt14-de-en", "transformer"))
+    shapes, of_fairseq = ({name: value.shape for name, value in m.state_dict().items()} for m in (model, expected))
+    assert shapes == of_fairseq
+    assert model.encoder.layers[0].self_attn.num_heads == expected.encoder.layers[0].self_attn.num_heads
+    assert model.decoder.layers[0].encoder_attn.num_heads == expected.decoder.layers[0].encoder_attn.num_heads
 
 
 def test_configurations_of_the_user_are_whole_and_short():

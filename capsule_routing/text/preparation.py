@@ -100,6 +100,7 @@ def split_by_pieces(language: str, line: str, codes: Mapping[str, str]) -> str:
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(("prepare-headlines.sh", "prepare-lcsts.sh"), {"tokenise": "characters", "controls": "drop"}),
     **dict.fromkeys(("prepare.sh", "prepare-toy.sh"), {}),
+    "prepare-iwslt14-de-en.sh": {"controls": "drop", "punctuation": "keep", "lower": "yes"},
     "prepare-multi30k.sh": {"tokenise": "moses", "lower": "yes"},
     "prepare-nist-zh-en.sh": {"controls": "drop", "lower": "yes"},
     **dict.fromkeys(("prepare-wmt14-en-de.sh", "prepare-wmt14-en-fr.sh"), {"controls": "drop", "hyphens": "split"}),
@@ -116,6 +117,7 @@ class TextPreparation:
         language: its name in fairseq, such as `de` or `pt_BR`.
         tokenizer: moses, jieba, characters or none.
         drops_controls: whether control characters are dropped; otherwise they become spaces.
+        keeps_punctuation: whether Moses does not normalise punctuation.
         splits_hyphens: whether Moses splits words at hyphens.
         diacritics: keep or remove those of Romanian; empty if its letters stay as they are.
         lower: whether the words are lower-cased.
@@ -126,6 +128,7 @@ class TextPreparation:
     language: str
     tokenizer: str
     drops_controls: bool = False
+    keeps_punctuation: bool = False
     splits_hyphens: bool = False
     diacritics: str = ""
     lower: bool = False
@@ -138,7 +141,8 @@ class TextPreparation:
             line = printable(self.language, line)
         if self.tokenizer == "moses":
             name = self.language.partition("_")[0]
-            line = normalise(name, line, clean=self.drops_controls)
+            if not self.keeps_punctuation:
+                line = normalise(name, line, clean=self.drops_controls)
             line = tokenise(name, self._spelt(line), self.splits_hyphens)
         elif self.tokenizer == "jieba":
             line = cut_chinese(self.language, line)
@@ -195,6 +199,7 @@ def preparation_of(settings: Mapping[str, str], language: str) -> TextPreparatio
         language,
         tokenizer,
         drops_controls=known.get("controls") == "drop",
+        keeps_punctuation=known.get("punctuation") == "keep",
         splits_hyphens=known.get("hyphens") == "split",
         diacritics=known.get("diacritics", "") if language == "ro" else "",
         lower=known.get("lower") == "yes",

@@ -17,6 +17,7 @@ CORPORA = {
     "own": ("own", "OWN", "--source en --target de --train my/train --valid my/valid --test my/test data/my"),
     "multi30k": ("multi30k", "MULTI30K", "data/multi30k"),
     "wmt16-en-ro": ("wmt16", "EN_RO", "data/wmt16-en-ro"),
+    "iwslt14-de-en": ("iwslt14", "DE_EN", "data/iwslt14-de-en"),
     "nist-zh-en": ("nist", "ZH_EN", "--from LDC data/nist-zh-en"),
     "lcsts": ("lcsts", "LCSTS", "--from LCSTS data/lcsts"),
     "toy": ("embedded", "TOY", "data/toy"),

@@ -117,7 +117,7 @@ class _Preparation:
         self.settings = dict(line.split(" ", 1) for line in recipe.settings(corpus, options))
         self.settings["script"] = recipe.script
         self.source, self.target = corpus.languages
-        self.sides = corpus.sides(options)
+        self.sides, self.dictionaries = corpus.sides(options), corpus.dictionaries(options)
         self.last = ""  # the folder of the text that is binarised
 
     def show(self) -> None:
@@ -148,7 +148,7 @@ class _Preparation:
             text = "clean"
         self.last = text
         stages.append(Stage("bin", self._binarise))
-        for side in self.sides:
+        for side in self.dictionaries:
             dictionary = path / f"bin/dict.{side or self.source}.txt"
             stages.append(Stage(of_side("dict.txt", side), partial(_copy, dictionary)))
         return stages
@@ -212,7 +212,7 @@ class _Preparation:
                         raise StageError(f"{file}, line {number}: {problem}: {remedy}")
 
     def _dictionary_options(self) -> list[str]:
-        source, *target = (self._earlier("dict", side) for side in self.sides)
+        source, *target = (self._earlier("dict", side) for side in self.dictionaries)
         words = ["--srcdict", source] if source else []
         if target:
             return [*words, "--tgtdict", *target] if source else []

@@ -41,10 +41,15 @@ class Corpus(NamedTuple):
     vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
     # Takes a sample of the training text of each language that Moses cuts, if Moses may be wrong for it.
     sample: Callable[[Find], Mapping[str, Sequence[str]]] | None = None
+    joined_dictionary: bool = True  # whether languages with joint merges have one dictionary
 
     def sides(self, options: Options) -> Sequence[str]:
-        """Return what has its own merges and dictionary: each language, or "" for both together."""
+        """Return what has its own merges: each language, or "" for both together."""
         return self.languages if options["share"] == "separate" else ("",)
+
+    def dictionaries(self, options: Options) -> Sequence[str]:
+        """Return what has its own dictionary, as `sides`."""
+        return self.sides(options) if self.joined_dictionary else self.languages
 
 
 class Recipe(NamedTuple):
@@ -67,7 +72,7 @@ class Recipe(NamedTuple):
             if name == "from":
                 lines.append(f"from {value or mirror() or corpus.address}")
             elif name in ("codes", "dict"):
-                sides = corpus.sides(options)
+                sides = corpus.sides(options) if name == "codes" else corpus.dictionaries(options)
                 hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides)
                 lines.append(f"{name} {' '.join(hashes)}")
             elif name != "bpe" or value != "subword-nmt":  # older folders have no line for it

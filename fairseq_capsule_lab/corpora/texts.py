@@ -113,7 +113,7 @@ def fault(line: bytes) -> str:
     return "" if text.strip() else "empty"
 
 
-def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
+def parallel_lines(paths: Paths) -> Iterator[tuple[int, Pair]]:
     """Yield (number, (source, target)); raise a StageError if there are different numbers of lines, or no lines."""
     sources = targets = 0
     for number, (first, second) in enumerate(zip_longest(*map(read_lines, paths)), 1):
@@ -130,7 +130,7 @@ def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
 
 def _good_pairs(paths: Paths) -> Iterator[Pair]:
     """Yield the pairs of a validation or test set; raise a StageError if one is broken, or empty on one side."""
-    for number, pair in _parallel(paths):
+    for number, pair in parallel_lines(paths):
         for path, line in zip(paths, pair):
             if _is_long(line):
                 raise StageError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
@@ -162,7 +162,7 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
     """
     taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
-        for _, pair in progress_bar(_parallel(paths), unit=" pairs", unit_scale=True):
+        for _, pair in progress_bar(parallel_lines(paths), unit=" pairs", unit_scale=True):
             faults = [(fault(line), name) for name, line in zip(names, pair) if fault(line)]
             if faults:
                 dropped[faults[0]] += 1

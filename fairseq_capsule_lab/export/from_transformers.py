@@ -89,7 +89,7 @@ def settings(tokenizer: CapsuleTokenizer) -> List[str]:
         LabError: it reads the two languages in ways that a prepared folder has only for both.
     """
     source, target = tokenizer.preparations
-    for name in ("lower", "subwords", "drops_controls", "splits_hyphens"):
+    for name in ("lower", "subwords", "drops_controls", "splits_hyphens", "keeps_punctuation"):
         if getattr(source, name) != getattr(target, name):
             raise LabError(f"its tokenizer has another {name} for {source.language} than for {target.language}")
     tokenisers = [source.tokenizer] if source.tokenizer == target.tokenizer else [source.tokenizer, target.tokenizer]
@@ -104,6 +104,7 @@ def settings(tokenizer: CapsuleTokenizer) -> List[str]:
         f"controls {'drop' if source.drops_controls else 'space'}",
         f"hyphens {'split' if source.splits_hyphens else 'keep'}",
         *([f"diacritics {romanian}"] if romanian else []),
+        *(["punctuation keep"] if source.keeps_punctuation else []),
     ]
 
 

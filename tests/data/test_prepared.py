@@ -32,6 +32,10 @@ CASES = [
     ("script prepare-toy.sh", "en de", "codes", side("en"), side("de")),
     ("script prepare-multi30k.sh", "de en", "codes", side("de", lower=True), side("en", lower=True)),
     (
+        *("script prepare-iwslt14-de-en.sh", "de en", "codes"),
+        *(side(name, keeps_punctuation=True, lower=True, **DROPS) for name in ("de", "en")),
+    ),
+    (
         *("script prepare-multi30k.sh, bpe sentencepiece, tokenise none", "en de", "sentencepiece.model"),
         *(side("en", "none", lower=True), side("de", "none", lower=True)),
     ),

@@ -24,6 +24,7 @@ SIDES = [
     (TextPreparation("en", "none"), TextPreparation("fr", "none")),
     (ENGLISH, replace(ENGLISH, language="fr")),
     (TextPreparation("en", "moses", **WMT), TextPreparation("zh", "jieba", **WMT)),
+    (TextPreparation("de", "moses", keeps_punctuation=True), TextPreparation("en", "moses", keeps_punctuation=True)),
     (TextPreparation("zh", "characters"), TextPreparation("yue", "characters")),
     (ENGLISH, TextPreparation("ro", "moses", lower=True, subwords="subword-nmt", diacritics="remove")),
 ]
