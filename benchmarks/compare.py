@@ -43,6 +43,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from capsule_routing.modules import attention_routing
+from capsule_routing.modules.attention_routing import AttentionRouting
 
 DEAREST = 10
 
@@ -75,19 +76,24 @@ SYSTEMS = {
 
 
 class Compiled:
-    """A run in which the capsule-Transformer's routing functions are compiled, once for all lengths."""
+    """A run in which the routing of the capsule-Transformer's logits is compiled, once for all lengths.
 
-    functions: Dict[str, Any] = {}
+    It keeps what its compiled backward pass needs, also for long sentences: to be computed again, a function may not be
+    compiled in between.
+    """
+
+    routed: Any = None
 
     def __init__(self, run, backend: str):
         self.run = run
-        for name in ("vertical_routing", "horizontal_routing"):
-            if name not in self.functions:
-                function = getattr(attention_routing, name)
-                self.functions[name] = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
+        if Compiled.routed is None:
+            Compiled.routed = torch.compile(AttentionRouting._routed, fullgraph=True, dynamic=True, backend=backend)
 
     def __call__(self):
-        with mock.patch.multiple(attention_routing, **self.functions):
+        with (
+            mock.patch.object(AttentionRouting, "_routed", Compiled.routed),
+            mock.patch.object(attention_routing, "LONGEST_SAVED", sys.maxsize),
+        ):
             self.run()
 
 

@@ -9,12 +9,12 @@
 #
 # A part that fails does not stop the next one. Without names these parts run, in this order, each within its seconds:
 #   training 100    systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
-#   routing 60      the routing functions alone, also under torch.compile: routing.csv
-#   precisions 80   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
+#   routing 70      the routing functions alone, also under torch.compile: routing.csv
+#   precisions 70   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
 #   tests 40        the tests that need a GPU, if pytest is there
-#   generation 80   beam 5, in batches and one sentence at a time, fp16: generation.csv
-#   updates 70      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
-#   compile 50      training with torch.compile of the routing functions: training.csv
+#   generation 70   beam 5, in batches and one sentence at a time, fp16: generation.csv
+#   updates 90      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
+#   compile 60      training with torch.compile of the routing functions: training.csv
 # These run only if they are named:
 #   long 300        attention of 128 to 2,048 words: log.txt
 #   decoding 300    a decoding step after 32 to 512 words: log.txt
@@ -55,11 +55,11 @@ shared=(--device "$device")
 if [ -n "$tiny" ]; then
     compare=("${shared[@]}" --size tiny --vocabulary 500 --batches 1 --rounds 2)
     routing=("${shared[@]}" --tokens 300 --lengths 9 --heads 2 --capsule-dim 8 --rounds 1 --backend aot_eager)
-    half=bf16 precisions=(float32) batch=160 long=9 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
+    half=bf16 precisions=(float32) batch=160 long=9 decoded=160 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
 else
     compare=("${shared[@]}")
     routing=("${shared[@]}")
-    half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 compiler=inductor pairs=3000 updates=200
+    half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 decoded=4096 compiler=inductor pairs=3000 updates=200
     ways=(float32 float32-again fp16 bf16 amp two-processes)
 fi
 
@@ -88,7 +88,7 @@ tests() {
 }
 generation() {
     local five=(--systems transformer capsule-transformer gdr gret capsnmt --precision "$half" --out "$out/generation.csv")
-    compare "${five[@]}" --mode generate --batches 2 --seconds 30
+    compare "${five[@]}" --mode generate --max-tokens "$decoded" --batches 2 --seconds 30
     compare "${five[@]}" --mode sentences --batches 2 --seconds 20
 }
 updates() {

@@ -1,6 +1,6 @@
 """Routing in float32 or higher for any precision of the model. Routing sums exponentials of sums of squares.
 
-Autocast is switched off for it. Some devices, such as torch's meta device, do not support autocast."""
+Autocast is switched off for it."""
 
 import functools
 from contextlib import nullcontext
@@ -14,9 +14,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def autocast_dtype(device: str) -> Optional[torch.dtype]:
     """Return the dtype that autocast casts to on a type of device, or None if it is off."""
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return None
+    # torch raises on its meta device, and its compiler cannot trace `torch.amp.is_autocast_available`.
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return None
+    return torch.get_autocast_dtype(device)
 
 
 def without_autocast(device: str) -> ContextManager[Any]:
