@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from fairseq.distributed import ModuleProxyWrapper
 from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
@@ -9,6 +10,7 @@ from fairseq_capsule.testing import build_small, make_batch, make_criterion, mak
 from fairseq_capsule.testing.small_models import LENGTHS
 from tests.zoo import ARCHITECTURES
 
+DEVICE = "cuda"
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 
 
@@ -18,7 +20,7 @@ def moved(batch, device):
     return {name: moved(part, device) for name, part in batch.items()} if isinstance(batch, dict) else batch
 
 
-def step(arch, dtype=torch.float32, device="cuda"):
+def step(arch, dtype=torch.float32, device=DEVICE):
     """Return the loss of a batch divided by its tokens, and the model with its gradients."""
     task = make_task()
     model = build_small(arch, {"dropout": 0.0}, task).to(device, dtype).train()
@@ -36,24 +38,19 @@ def test_a_step_gives_the_loss_of_a_cpu_and_finite_gradients(arch, dtype):
         assert torch.isfinite(parameter.grad).all(), name
 
 
-def _train_in_a_group(rank, address, queue):
-    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+def _train_in_a_group(rank, folder):
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
     task = make_task()
-    model = DistributedDataParallel(build_small("gdr_transformer_tiny", {"dropout": 0.0}, task).cuda().train())
-    criterion = make_criterion(model.module, task)
-    criterion(model, moved(make_batch(make_sentences(LENGTHS)[2 * rank : 2 * rank + 2]), "cuda"))[0].backward()
-    queue.put(sum(parameter.grad.double().sum().item() for parameter in model.parameters()))
+    model = build_small("gdr_transformer_tiny", {"dropout": 0.0}, task).to(DEVICE).train()
+    wrapped = ModuleProxyWrapper(DistributedDataParallel(model))  # as fairseq wraps it
+    batch = moved(make_batch(make_sentences(LENGTHS)[2 * rank : 2 * rank + 2]), DEVICE)
+    make_criterion(model, task)(wrapped, batch)[0].backward()
+    total = sum(parameter.grad.double().sum().item() for parameter in model.parameters())
+    (folder / str(rank)).write_text(str(total))
     distributed.destroy_process_group()
 
 
 def test_two_processes_have_the_same_gradients(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    address = f"file://{tmp_path}/group"
-    processes = [context.Process(target=_train_in_a_group, args=(rank, address, queue)) for rank in range(2)]
-    for process in processes:
-        process.start()
-    sums = [queue.get(timeout=300) for _ in processes]
-    for process in processes:
-        process.join()
-    assert sums[0] == pytest.approx(sums[1], rel=1e-6)
+    multiprocessing.spawn(_train_in_a_group, (tmp_path,), nprocs=2)
+    first, second = (float((tmp_path / str(rank)).read_text()) for rank in range(2))
+    assert first == pytest.approx(second, rel=1e-6)
