@@ -8,8 +8,8 @@ that take most time in a training step.
 
 Speeds are target tokens per second. `ratio` is the speed relative to `transformer`, as the median of the rounds,
 `lstm_ratio` that relative to `lstm`. Memory is the peak in a pass, without parameters and optimizer. Kernels are those
-of one batch, in training with the optimizer's: on a GPU those that ran, on a CPU what torch dispatches
-(`count_kernels.py`).
+of the middle batch, in training with the optimizer's: on a GPU those that ran, and the sum of their times, which does
+not depend on how fast the CPU starts them; on a CPU what torch dispatches (`count_kernels.py`).
 """
 
 import argparse
@@ -42,6 +42,7 @@ from systems import (
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
+from capsule_routing.functions import guided
 from capsule_routing.modules import attention_routing
 from capsule_routing.modules.attention_routing import AttentionRouting
 
@@ -64,6 +65,7 @@ SYSTEMS = {
     "capsule-transformer-compiled": System("capsule_transformer", compiled=True),
     "gdr": System("gdr_transformer", {"guided_heads": "none"}),
     "gdr-losses": System("gdr_transformer"),
+    "gdr-losses-compiled": System("gdr_transformer", compiled=True),
     "gdr-losses-quarter": System("gdr_transformer", bow_steps=0.25),
     "gret": System("gret_transformer"),
     "selective": System("selective_transformer"),
@@ -75,8 +77,54 @@ SYSTEMS = {
 }
 
 
+def sum_of_scores(left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """The additive scores of GDR, `[B, T, I, J]`, of left parts `[B, T, J, D]` and right parts `[B, I, J, D]`."""
+    return ((left.unsqueeze(2) + right.unsqueeze(1)).tanh() * vector).sum(-1)
+
+
+def of_left(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
+    return (gradient.unsqueeze(-1) * (1 - tanh * tanh)).sum(2) * vector
+
+
+def of_right(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
+    return (gradient.unsqueeze(-1) * (1 - tanh * tanh)).sum(1) * vector
+
+
+def of_vector(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
+    return (gradient.unsqueeze(-1) * tanh).sum((2, 3)).sum((0, 1))
+
+
+class CompiledScores(torch.autograd.Function):
+    """Additive scores whose gradients are compiled one by one: none of them keeps anything of the pairs' size."""
+
+    functions: Dict[str, Any] = {}
+
+    @staticmethod
+    def forward(ctx, left, right, vector):
+        ctx.save_for_backward(left, right, vector)
+        return CompiledScores.functions["sum_of_scores"](left, right, vector)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        left, right, vector = ctx.saved_tensors
+        functions = CompiledScores.functions
+        inputs = gradient.contiguous(), left, right
+        return (
+            functions["of_left"](*inputs, vector),
+            functions["of_right"](*inputs, vector),
+            functions["of_vector"](*inputs),
+        )
+
+
+def compiled_scores(left, right, vectors, right_exponential=None):
+    return CompiledScores.apply(left, right, vectors[0]).unsqueeze(-1)
+
+
 class Compiled:
-    """A run in which the routing of the capsule-Transformer's logits is compiled, once for all lengths.
+    """A run in which the routing of attention logits and the scores of GDR are compiled, once for all lengths.
 
     It keeps what its compiled backward pass needs, also for long sentences: to be computed again, a function may not be
     compiled in between.
@@ -87,12 +135,16 @@ class Compiled:
     def __init__(self, run, backend: str):
         self.run = run
         if Compiled.routed is None:
-            Compiled.routed = torch.compile(AttentionRouting._routed, fullgraph=True, dynamic=True, backend=backend)
+            options: Dict[str, Any] = {"fullgraph": True, "dynamic": True, "backend": backend}
+            Compiled.routed = torch.compile(AttentionRouting._routed, **options)
+            for function in (sum_of_scores, of_left, of_right, of_vector):
+                CompiledScores.functions[function.__name__] = torch.compile(function, **options)
 
     def __call__(self):
         with (
             mock.patch.object(AttentionRouting, "_routed", Compiled.routed),
             mock.patch.object(attention_routing, "LONGEST_SAVED", sys.maxsize),
+            mock.patch.object(guided, "additive_scores", compiled_scores),
         ):
             self.run()
 
@@ -107,7 +159,7 @@ def build_run(name: str, args, task, batches: List[dict], precision: str):
     else:
         arch = system.arch if system.arch == "gdr_lstm" else f"{system.arch}_{args.size}"
         options = preset_options(arch, **system.options)
-    with seeded(1):
+    with seeded(1), torch.device(args.device):
         model = build(arch, task, **options).to(args.device)
     if args.mode == "train":
         losses = {} if name in ("transformer", "lstm") else options
@@ -132,7 +184,7 @@ def one_batch(run):
 
 def kernels(run, device: str) -> List[Any]:
     """Return the profiler's averages of the kernels that ran on a GPU, those that took most time first."""
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
         seconds(run, device)
     found = [
         event
@@ -174,7 +226,9 @@ def compare(args, task, batches: List[dict], precision: str) -> None:
                 runs[name] = prepare(name, args, task, batches, precision, row, profiles)
             except Exception as error:  # the others are still measured; `error` is in the result
                 row["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            text = row.get("error") or f"{row['peak_mib']:.0f} MiB, {row.get('kernels', 0)} kernels"
+            figures = f"{row.get('peak_mib', 0):.0f} MiB, {row.get('kernels', 0)} kernels, "
+            figures += f"{row.get('kernel_milliseconds', 0):.1f} ms"
+            text = row.get("error") or figures
             print(f"{time.monotonic() - start:5.0f} s  {args.mode} {precision} {name}: {text}", flush=True)
             torch.cuda.empty_cache()
         times = {name: [] for name in runs}
@@ -199,6 +253,7 @@ def prepare(name: str, args, task, batches: List[dict], precision: str, row: Dic
     if args.device == "cuda":
         found = kernels(one_batch(run), args.device)
         row["kernels"] = sum(event.count for event in found)
+        row["kernel_milliseconds"] = sum(event.self_device_time_total for event in found) / 1000
         profiles += kernel_rows(name, precision, found)
     elif not isinstance(run, Compiled):
         row["kernels"] = sum(count(one_batch(run)).values())
@@ -224,7 +279,7 @@ def add_speeds(rows: Dict[str, Dict[str, Any]], times: Dict[str, List[float]], a
 
 
 COLUMNS = """mode system size precision words max_tokens rounds tokens_per_second milliseconds ratio lstm_ratio
-    peak_mib memory_ratio lstm_memory_ratio kernels parameters first_pass_seconds error
+    peak_mib memory_ratio lstm_memory_ratio kernels kernel_milliseconds parameters first_pass_seconds error
     device torch fairseq python threads""".split()
 KERNEL_COLUMNS = "system precision kernel calls milliseconds share".split()
 

@@ -121,14 +121,14 @@ def build_sentences(
 def build_batches(
     task: TranslationTask, max_tokens: int, number: int, length: int, device: str, lengths_of: str = "multi30k"
 ) -> List[dict]:
-    """Return batches of sentences of similar length, from the shortest to the longest."""
+    """Return batches of sentences of similar length, in fairseq's order: from the shortest source to the longest."""
     pairs, total = [], 0
     for pair in draw_pairs(task, length, lengths_of):
         pairs.append(pair)
         total += max(len(pair["source"]), len(pair["target"]))
         if total >= 1.1 * number * max_tokens:
             break
-    pairs.sort(key=lambda pair: (len(pair["target"]), len(pair["source"])))
+    pairs.sort(key=lambda pair: (len(pair["source"]), len(pair["target"])))
     batches, batch, longest = [], [], 0
     for pair in pairs:
         longest = max(longest, len(pair["source"]), len(pair["target"]))

@@ -32,26 +32,33 @@ class _WeightedLogNormalisers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
         of_features, of_embeddings = (needed and with_gradient for needed in ctx.needs_input_grad[:2])
-        # The gradients are computed before the loss is scaled. float16 would lose the probabilities of rare words.
         exact = torch.promote_types(features.dtype, torch.float32)
+        # The gradients are computed before the loss is scaled. float16 would lose the probabilities of rare words in
+        # the products; bfloat16 has the range of float32, and its products take a tenth of the time.
+        product = torch.bfloat16 if features.dtype == torch.bfloat16 else exact
         features_gradient = torch.empty_like(features, dtype=exact)
         embeddings_gradient = torch.zeros_like(embeddings, dtype=exact) if of_embeddings else None
-        exact_embeddings = embeddings.to(exact)
+        factors = embeddings.to(product)
         total = weights.new_zeros(())
         step = max(1, BLOCK.get(features.device.type, BLOCK["cuda"]) // len(embeddings))
         for start in range(0, len(features), step):
             rows = slice(start, start + step)
-            logits = (features[rows] @ embeddings.t()).to(exact)
-            softmax = logits.softmax(1)
+            logits = features[rows] @ embeddings.t()
+            softmax = logits.softmax(1, dtype=exact)
             # The largest logit minus the logarithm of its probability, which is at least 1/V.
-            normalisers = logits.amax(1) - softmax.amax(1).log()
+            normalisers = logits.amax(1).to(exact) - softmax.amax(1).log()
             total = total + (normalisers * weights[rows]).sum()
             # The weights are applied to the small tensors, not to the whole vocabulary.
             weight = weights[rows].unsqueeze(1)
+            softmax = softmax.to(product)
             if of_features:
-                features_gradient[rows] = (softmax @ exact_embeddings).mul_(weight)
+                features_gradient[rows] = (softmax @ factors) * weight
             if embeddings_gradient is not None:
-                embeddings_gradient.addmm_(softmax.t(), features[rows].to(exact) * weight)
+                weighted = (features[rows] * weight).to(product)
+                if product == exact:
+                    embeddings_gradient.addmm_(softmax.t(), weighted)
+                else:
+                    embeddings_gradient += softmax.t() @ weighted
         ctx.dtype = features.dtype
         ctx.save_for_backward(features_gradient if of_features else None, embeddings_gradient)
         return total
