@@ -20,7 +20,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
-from unittest import mock
 
 import torch
 from count_kernels import count
@@ -42,30 +41,27 @@ from systems import (
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from capsule_routing.functions import guided
-from capsule_routing.modules import attention_routing
-from capsule_routing.modules.attention_routing import AttentionRouting
+from capsule_routing.functions import compiled
 
 DEAREST = 10
 
 
 class System(NamedTuple):
-    """An architecture without its size; options; the share of steps of the bag-of-words loss; compile the routing."""
+    """An architecture without its size; options; the share of steps of the bag-of-words loss."""
 
     arch: str
     options: Dict[str, Any] = {}
     bow_steps: float = 1.0
-    compiled: bool = False
 
 
 SYSTEMS = {
     "transformer": System("transformer"),
     "lstm": System("lstm"),
     "capsule-transformer": System("capsule_transformer"),
-    "capsule-transformer-compiled": System("capsule_transformer", compiled=True),
+    "capsule-transformer-compiled": System("capsule_transformer", {"compile_routing": True}),
     "gdr": System("gdr_transformer", {"guided_heads": "none"}),
     "gdr-losses": System("gdr_transformer"),
-    "gdr-losses-compiled": System("gdr_transformer", compiled=True),
+    "gdr-losses-compiled": System("gdr_transformer", {"compile_routing": True}),
     "gdr-losses-quarter": System("gdr_transformer", bow_steps=0.25),
     "gret": System("gret_transformer"),
     "selective": System("selective_transformer"),
@@ -75,78 +71,6 @@ SYSTEMS = {
     "capsnmt": System("capsnmt"),
     "gdr-lstm": System("gdr_lstm"),
 }
-
-
-def sum_of_scores(left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    """The additive scores of GDR, `[B, T, I, J]`, of left parts `[B, T, J, D]` and right parts `[B, I, J, D]`."""
-    return ((left.unsqueeze(2) + right.unsqueeze(1)).tanh() * vector).sum(-1)
-
-
-def of_left(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
-    return (gradient.unsqueeze(-1) * (1 - tanh * tanh)).sum(2) * vector
-
-
-def of_right(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
-    return (gradient.unsqueeze(-1) * (1 - tanh * tanh)).sum(1) * vector
-
-
-def of_vector(gradient: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    tanh = (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
-    return (gradient.unsqueeze(-1) * tanh).sum((2, 3)).sum((0, 1))
-
-
-class CompiledScores(torch.autograd.Function):
-    """Additive scores whose gradients are compiled one by one: none of them keeps anything of the pairs' size."""
-
-    functions: Dict[str, Any] = {}
-
-    @staticmethod
-    def forward(ctx, left, right, vector):
-        ctx.save_for_backward(left, right, vector)
-        return CompiledScores.functions["sum_of_scores"](left, right, vector)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        left, right, vector = ctx.saved_tensors
-        functions = CompiledScores.functions
-        inputs = gradient.contiguous(), left, right
-        return (
-            functions["of_left"](*inputs, vector),
-            functions["of_right"](*inputs, vector),
-            functions["of_vector"](*inputs),
-        )
-
-
-def compiled_scores(left, right, vectors, right_exponential=None):
-    return CompiledScores.apply(left, right, vectors[0]).unsqueeze(-1)
-
-
-class Compiled:
-    """A run in which the routing of attention logits and the scores of GDR are compiled, once for all lengths.
-
-    It keeps what its compiled backward pass needs, also for long sentences: to be computed again, a function may not be
-    compiled in between.
-    """
-
-    routed: Any = None
-
-    def __init__(self, run, backend: str):
-        self.run = run
-        if Compiled.routed is None:
-            options: Dict[str, Any] = {"fullgraph": True, "dynamic": True, "backend": backend}
-            Compiled.routed = torch.compile(AttentionRouting._routed, **options)
-            for function in (sum_of_scores, of_left, of_right, of_vector):
-                CompiledScores.functions[function.__name__] = torch.compile(function, **options)
-
-    def __call__(self):
-        with (
-            mock.patch.object(AttentionRouting, "_routed", Compiled.routed),
-            mock.patch.object(attention_routing, "LONGEST_SAVED", sys.maxsize),
-            mock.patch.object(guided, "additive_scores", compiled_scores),
-        ):
-            self.run()
 
 
 def build_run(name: str, args, task, batches: List[dict], precision: str):
@@ -166,15 +90,12 @@ def build_run(name: str, args, task, batches: List[dict], precision: str):
         run = Training(model, build_criterion(task, losses, bow_steps=system.bow_steps), batches, precision)
     else:
         run = Generation(model.to(PRECISIONS[precision]), task, batches, args.beam)
-    return model, Compiled(run, args.backend) if system.compiled else run
+    return model, run
 
 
 def one_batch(run):
     """Return a run of the middle batch alone, with the same model."""
     alone = copy.copy(run)
-    if isinstance(run, Compiled):
-        alone.run = one_batch(run.run)
-        return alone
     middle = slice(len(run.batches) // 2, len(run.batches) // 2 + 1)
     alone.batches = run.batches[middle]
     if isinstance(run, Generation):
@@ -255,7 +176,7 @@ def prepare(name: str, args, task, batches: List[dict], precision: str, row: Dic
         row["kernels"] = sum(event.count for event in found)
         row["kernel_milliseconds"] = sum(event.self_device_time_total for event in found) / 1000
         profiles += kernel_rows(name, precision, found)
-    elif not isinstance(run, Compiled):
+    elif not SYSTEMS[name].options.get("compile_routing"):
         row["kernels"] = sum(count(one_batch(run)).values())
     return run
 
@@ -310,6 +231,7 @@ def main():
     parser.add_argument("--profile", type=Path, metavar="FILE", help="append each system's dearest kernels (cuda)")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
+    compiled.BACKEND = args.backend
     if args.device == "cpu":
         keep_memory()
     with seeded(1):

@@ -62,6 +62,11 @@ def iterations(default: int, text: str) -> Any:
     return setting(default, text, lowest=1, highest=MOST_ITERATIONS)
 
 
+def compile_routing() -> Any:
+    """Return the field of the option that compiles the routing of a model."""
+    return setting(False, "compile attention routing and guided routing in training, which pays on a GPU")
+
+
 def preset(kind: Type[Config]) -> Type[Config]:
     """Make a dataclass whose options have other defaults. Their help texts and ranges stay those of its bases."""
     inherited = {item.name: item.metadata for item in fields(kind)}  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from capsule_routing.functions.compiled import compiled_form
 from capsule_routing.functions.precision import in_float32, without_autocast
 from capsule_routing.functions.routing import RoutingResult, dynamic_routing
 
@@ -126,6 +127,46 @@ def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[
             yield (ratios, *parts, *words)
 
 
+class CompiledScores(torch.autograd.Function):
+    """`Σ_D vector · tanh(left + right)`, compiled: `[B, T, I, J]` of `[B, T, J, D]`, `[B, I, J, D]` and `[D]`.
+
+    The scores and each gradient are one kernel, which keeps nothing of the pairs' size.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
+        ctx.save_for_backward(left, right, vector)
+        return compiled_form(_plain_scores)(left, right, vector)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
+        left, right, vector = ctx.saved_tensors
+        inputs = gradient.contiguous(), left, right
+        left_gradient = compiled_form(_left_gradient)(*inputs) * vector
+        return left_gradient, compiled_form(_right_gradient)(*inputs) * vector, compiled_form(_vector_gradient)(*inputs)
+
+
+def _tanh(left: Tensor, right: Tensor) -> Tensor:
+    return (left.unsqueeze(2) + right.unsqueeze(1)).tanh()
+
+
+def _plain_scores(left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
+    return (_tanh(left, right) * vector).sum(-1)
+
+
+def _left_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return (gradient.unsqueeze(-1) * (1 - _tanh(left, right).square())).sum(2)
+
+
+def _right_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return (gradient.unsqueeze(-1) * (1 - _tanh(left, right).square())).sum(1)
+
+
+def _vector_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return (gradient.unsqueeze(-1) * _tanh(left, right)).sum((2, 3)).sum((0, 1))
+
+
 @in_float32
 def guided_routing(
     votes: Tensor,
@@ -138,6 +179,7 @@ def guided_routing(
     *,
     padding_mask: Optional[Tensor] = None,
     exponentials: Optional[Tensor] = None,
+    compiled: bool = False,
 ) -> RoutingResult:
     """Route source words to capsules, separately for each target step.
 
@@ -158,6 +200,7 @@ def guided_routing(
         padding_mask: `[B, I]`, True marks padding.
         exponentials: `squared_exponential(keys)`, if it is already computed. `keys` may then be None if no gradient of
             them is needed.
+        compiled: whether `torch.compile` compiles the scores, which needs `keys`.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J])`.
@@ -167,6 +210,8 @@ def guided_routing(
     states, vectors = state_part.unsqueeze(2), vector.unsqueeze(0)
 
     def scores(capsule_part: Tensor) -> Tensor:
+        if compiled:
+            return CompiledScores.apply(states + capsule_part, keys, vector)
         return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
     def agreement(_: Tensor, capsules: Tensor) -> Tensor:

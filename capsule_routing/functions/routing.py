@@ -16,7 +16,7 @@ Factors = Optional[Tuple[Tensor, Tensor]]
 Softmax = Callable[[Tensor, int], Tensor]
 
 COMPETITIONS = ("output", "leaky", "input")
-# If the last dimension is shorter than this, a softmax over it is several times faster as one over the first dimension.
+# On a CPU, if the last dimension is shorter than this, a softmax over it is several times faster as one over the first.
 FEW = 32
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2
@@ -64,7 +64,7 @@ def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax: So
     """
     if mask is not None:
         logits, mask = torch.broadcast_tensors(logits, mask)
-    few = logits.dim() > 1 and dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW
+    few = logits.device.type == "cpu" and logits.dim() > 1 and dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW
     if few:
         logits, dim = logits.movedim(-1, 0).contiguous(), 0
         mask = None if mask is None else mask.movedim(-1, 0)

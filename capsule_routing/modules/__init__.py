@@ -8,6 +8,7 @@ which sets just these. To initialise a model again, or one from the meta device,
 
 from capsule_routing.modules.aggregation import CapsuleAggregation, SimpleAggregation
 from capsule_routing.modules.attention_routing import AttentionRouting
+from capsule_routing.modules.compiling import compile_routing
 from capsule_routing.modules.global_representation import (
     CapsulePooling,
     ContextGate,
@@ -44,4 +45,5 @@ __all__ = [
     "SelectiveAttention",
     "SimpleAggregation",
     "SourceParts",
+    "compile_routing",
 ]

@@ -8,6 +8,7 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from capsule_routing.functions import horizontal_routing, in_float32, vertical_routing
+from capsule_routing.functions.compiled import compiled_form
 from capsule_routing.modules.layers import zero_
 
 Factors = Optional[Tuple[Tensor, Tensor]]
@@ -33,6 +34,8 @@ class AttentionRouting(nn.Module):
         acceptance: `W†` and `b` of Eq. 11, `H·H + H` numbers; only with the vertical part. They start at 0, so that
             each head accepts the same share.
     """
+
+    compiled = False  # `compile_routing` sets it
 
     def __init__(
         self,
@@ -82,6 +85,8 @@ class AttentionRouting(nn.Module):
 
     def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
+        if self.compiled and torch.is_grad_enabled():
+            return compiled_form(AttentionRouting._routed)(self, logits, padding_mask, factors)
         if torch.is_grad_enabled() and logits.size(3) > LONGEST_SAVED:
             options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing in it is random
             return checkpoint(self._routed, logits, padding_mask, factors, **options)

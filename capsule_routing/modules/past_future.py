@@ -88,6 +88,8 @@ class GuidedDynamicRouting(PastFutureRouting):
         agreement_vector: `w` of Eq. 7, `[d_c]`.
     """
 
+    compiled = False  # `compile_routing` sets it
+
     def __init__(self, source_dim: int, state_dim: int, num_capsules: int, capsule_dim: int, iterations: int = 3):
         super().__init__()
         check_positive(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
@@ -135,6 +137,7 @@ class GuidedDynamicRouting(PastFutureRouting):
             self.iterations,
             padding_mask=padding_mask,
             exponentials=parts.exponentials,
+            compiled=self.compiled and torch.is_grad_enabled(),
         )
 
     def _blocks(self) -> Tuple[Tensor, ...]:

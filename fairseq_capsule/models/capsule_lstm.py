@@ -10,6 +10,7 @@ from fairseq.models import register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 from torch import Tensor
 
+from capsule_routing import modules
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import (
@@ -24,7 +25,7 @@ from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
-from fairseq_capsule.options import preset, setting
+from fairseq_capsule.options import compile_routing, preset, setting
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
@@ -67,6 +68,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
     encoder_directions: int = setting(2, "2: the encoder reads in both directions; 1: only forwards")
     max_source_positions: int = setting(100000, "max number of tokens in the source sequence", lowest=1)
     max_target_positions: int = setting(100000, "max number of tokens in the target sequence", lowest=1)
+    compile_routing: bool = compile_routing()
 
     def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
@@ -77,7 +79,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
         """Return the options of fairseq's `lstm` with the same dimensions."""
         known = [mechanism for mechanism in mechanisms() if known_to(mechanism, self)]
         ours = option_names(*(mechanism.options for mechanism in known))
-        ours.add("encoder_directions")
+        ours |= {"encoder_directions", "compile_routing"}
         options = {name: value for name, value in vars(self).items() if value is not None and name not in ours}
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
 
@@ -157,6 +159,8 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
             share_input_output_embed=options.share_decoder_input_output_embed,
             max_target_positions=options.max_target_positions,
         )
+        if config.compile_routing:
+            modules.compile_routing(model)
         return model
 
 

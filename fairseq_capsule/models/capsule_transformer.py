@@ -8,6 +8,7 @@ import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
+from capsule_routing import modules
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target, base
 from fairseq_capsule.mechanisms.base import IncrementalState, registered
@@ -17,6 +18,7 @@ from fairseq_capsule.models.beams import project_source_once, sentences_of, with
 from fairseq_capsule.models.config import FlatTransformerConfig
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach, run_encoder_parts
+from fairseq_capsule.options import compile_routing
 
 _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
@@ -24,6 +26,8 @@ _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 @dataclass
 class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
     """All options, with all mechanisms off. Building the model raises a UserError that names a wrong option."""
+
+    compile_routing: bool = compile_routing()
 
     def __post_init__(self) -> None:
         config = self.with_decoder_sizes()
@@ -162,7 +166,11 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
-        return super().build_model(cls.checked(cfg).nested(), task)
+        config = cls.checked(cfg)
+        model = super().build_model(config.nested(), task)
+        if config.compile_routing:
+            modules.compile_routing(model)
+        return model
 
     def load_state_dict(
         self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None

@@ -186,3 +186,9 @@ def test_decoding_in_half_precision_equals_one_pass():
             assert logits.dtype == dtype
             difference = (logits[:, -1] - whole[:, step]).float().abs().max()
             assert difference <= 8 * torch.finfo(dtype).eps * whole.float().abs().max()
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer_tiny", "gdr_transformer_tiny", "gdr_lstm"])
+def test_an_option_compiles_the_routing(arch):
+    routings = [module for module in build(arch, {"compile_routing": True}).modules() if hasattr(module, "compiled")]
+    assert routings and all(routing.compiled for routing in routings)

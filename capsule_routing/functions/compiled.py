@@ -1,0 +1,14 @@
+"""Functions under `torch.compile`: the same results from fewer and larger kernels, for training on a GPU."""
+
+import functools
+from typing import Any, Callable
+
+import torch
+
+BACKEND = "inductor"
+
+
+@functools.cache
+def compiled_form(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that torch compiles at its first call, once for tensors of all sizes. This takes a minute."""
+    return torch.compile(function, dynamic=True, backend=BACKEND)
