@@ -8,18 +8,18 @@
 #   --cpu, --tiny   try the script on a CPU; with small models and few words
 #
 # A part that fails does not stop the next one. Without names these parts run, in this order, each within its seconds:
-#   training 100    systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
-#   routing 70      the routing functions alone, also under torch.compile: routing.csv
-#   precisions 70   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
-#   tests 40        the tests that need a GPU, if pytest is there
-#   generation 70   beam 5, in batches and one sentence at a time, fp16: generation.csv
-#   updates 90      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
-#   compile 60      training with torch.compile of the routing functions: training.csv
+#   training 95      systems in bf16, 32,768 tokens: training.csv, and their dearest kernels: kernels.csv
+#   compile 150      the same with --compile-routing
+#   generation 60    beam 5, in batches and one sentence at a time, fp16: generation.csv
+#   tests 75         the tests that need a GPU, if pytest is there
+#   precisions 100   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
 # These run only if they are named:
-#   long 300        attention of 128 to 2,048 words: log.txt
-#   decoding 300    a decoding step after 32 to 512 words: log.txt
-#   latency 300     CapsNMT, milliseconds a sentence and a step by source length: log.txt
-#   guided 120      memory and time of guided routing: log.txt
+#   updates 250      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
+#   routing 400      the routing functions alone, also under torch.compile: routing.csv
+#   long 300         attention of 128 to 2,048 words: log.txt
+#   decoding 300     a decoding step after 32 to 512 words: log.txt
+#   latency 300      CapsNMT, milliseconds a sentence and a step by source length: log.txt
+#   guided 120       memory and time of guided routing: log.txt
 
 set -uo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(training routing precisions tests generation updates compile)
+[ ${#parts[@]} -gt 0 ] || parts=(training compile generation tests precisions)
 mkdir -p "$out"
 out=$(realpath "$out")
 exec > >(tee -a "$out/log.txt") 2>&1
@@ -55,11 +55,11 @@ shared=(--device "$device")
 if [ -n "$tiny" ]; then
     compare=("${shared[@]}" --size tiny --vocabulary 500 --batches 1 --rounds 2)
     routing=("${shared[@]}" --tokens 300 --lengths 9 --heads 2 --capsule-dim 8 --rounds 1 --backend aot_eager)
-    half=bf16 precisions=(float32) batch=160 long=9 decoded=160 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
+    half=bf16 precisions=(float32) batch=160 long=9 words=9 decoded=160 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
 else
     compare=("${shared[@]}")
     routing=("${shared[@]}")
-    half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 decoded=4096 compiler=inductor pairs=3000 updates=200
+    half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 words=27 decoded=4096 compiler=inductor pairs=3000 updates=200
     ways=(float32 float32-again fp16 bf16 amp two-processes)
 fi
 
@@ -72,12 +72,12 @@ compare() { run "$here/compare.py" "${compare[@]}" "$@"; }
 
 training() {
     compare --systems transformer lstm capsule-transformer gdr gdr-losses gdr-losses-quarter gret selective \
-        query-key-norm capsnmt gdr-lstm --precision bf16 --max-tokens "$batch" --seconds 70 \
+        query-key-norm capsnmt gdr-lstm --precision bf16 --max-tokens "$batch" --rounds 2 \
         --out "$out/training.csv" --profile "$out/kernels.csv"
 }
 routing() { run "$here/routing_forms.py" "${routing[@]}" --out "$out/routing.csv"; }
 precisions() {
-    local three=(--systems transformer capsule-transformer gdr-losses --rounds 4 --seconds 8 --out "$out/training.csv")
+    local three=(--systems transformer capsule-transformer gdr-losses --rounds 2 --out "$out/training.csv")
     compare "${three[@]}" --precision bf16 --max-tokens $((batch / 8))
     compare "${three[@]}" --precision bf16 --max-tokens "$batch" --length "$long"
     compare "${three[@]}" --precision "${precisions[@]}" --max-tokens "$batch" --batches 2
@@ -88,8 +88,8 @@ tests() {
 }
 generation() {
     local five=(--systems transformer capsule-transformer gdr gret capsnmt --precision "$half" --out "$out/generation.csv")
-    compare "${five[@]}" --mode generate --max-tokens "$decoded" --batches 2 --seconds 30
-    compare "${five[@]}" --mode sentences --batches 2 --seconds 20
+    compare "${five[@]}" --mode generate --max-tokens "$decoded" --batches 1 --length "$words" --rounds 2
+    compare "${five[@]}" --mode sentences --batches 1 --length "$words" --rounds 2
 }
 updates() {
     run -m fairseq_capsule_lab.cli prepare toy "$work/toy" --train "$pairs" >"$work/prepared" 2>&1 || { cat "$work/prepared"; return 1; }
@@ -97,8 +97,8 @@ updates() {
         --ways "${ways[@]}" --out "$out/updates.csv" --losses "$out/losses.csv"
 }
 compile() {
-    compare --systems transformer capsule-transformer capsule-transformer-compiled --backend "$compiler" \
-        --precision bf16 --max-tokens "$batch" --seconds 35 --out "$out/training.csv"
+    compare --systems transformer capsule-transformer-compiled gdr-losses-compiled --backend "$compiler" \
+        --precision bf16 --max-tokens "$batch" --rounds 4 --out "$out/training.csv" --profile "$out/kernels.csv"
 }
 long() { run "$here/routing.py" "${shared[@]}" --no-loops --batch 4 --json; }
 decoding() { run "$here/decoding.py" "${shared[@]}" --vocabulary 32000 --json; }

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 TABLES = [path.with_name(path.name.replace("-curves", "")) for path in RESULTS.glob("*-curves.md")]
 MEASUREMENTS = {"speed.csv": "docs/speed.md", "one-seed.csv": "docs/results.md", "further.csv": "docs/results.md"}
+GPU = "GPU, bf16, 32,768 tokens", "GPU, fp16, beam 5, 4,096 tokens, sentences of 27 words"
 DIFFERENCE = re.compile(r"\(([+-][\d.]+), (\S+ to \S+), p")
 
 
@@ -43,11 +44,21 @@ def test_the_page_of_results_has_cells_of_the_tables():
 
 def test_the_readme_has_figures_of_the_comparison():
     """The speeds, and the gains in BLEU with one decimal, are those of a system's rows in results/."""
-    rows_of = {  # of the speeds, and of the gain
-        "capsule-Transformer": ("capsule-Transformer", "capsule-Transformer"),
-        "Dynamic Past and Future": ("+ GDR, sum", "+ GDR, mean"),
-        "GRET": ("+ GRET", "+ GRET"),
-        "CapsNMT": ("CapsNMT, norm after", "CapsNMT, norm after"),
+    rows_of = {  # of the speeds on a CPU, of the gain, and of the speeds on a GPU in training and generation
+        "capsule-Transformer": (
+            "capsule-Transformer",
+            "capsule-Transformer",
+            "capsule-Transformer, compiled",
+            "capsule-Transformer",
+        ),
+        "Dynamic Past and Future": ("+ GDR, sum", "+ GDR, mean", "GDR, both losses, compiled", "GDR without losses"),
+        "GRET": ("+ GRET", "+ GRET", "GRET", "GRET"),
+        "CapsNMT": ("CapsNMT, norm after", "CapsNMT, norm after", "CapsNMT", "CapsNMT"),
+    }
+    on_a_gpu = {
+        (row["what"], row["setting"].split(",")[0]): row["value"]
+        for row in read("speed.csv")
+        if row["measure"] == "speed relative to transformer" and row["setting"].endswith(GPU)
     }
     rows = (*read("readings.csv"), *read("comparison.csv"))
     known = {(row["row"].removeprefix("'"), row["column"]): row for row in rows}
@@ -55,11 +66,12 @@ def test_the_readme_has_figures_of_the_comparison():
     for label, cells in table_rows((ROOT / "README.md").read_text(encoding="utf-8")):
         name = label.removeprefix("[").split("]")[0]
         if name in rows_of:
-            timed, scored = rows_of[name]
+            timed, scored, trained, generated = rows_of[name]
             columns = ("training speed", "generation speed")
             speeds = ", ".join(f"{float(known[timed, column]['mean']):.2f}" for column in columns)
             gain = float(known[scored, "BLEU, mean"]["difference"])
-            assert cells == [speeds, f"{gain:+.1f}"]
+            of_gpu = f"{on_a_gpu[trained, 'training']}, {on_a_gpu[generated, 'generation']}"
+            assert cells == [f"{speeds} / {of_gpu}", f"{gain:+.1f}"]
             checked.add(name)
     assert checked == set(rows_of)
 
