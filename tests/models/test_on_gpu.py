@@ -20,10 +20,10 @@ def moved(batch, device):
     return {name: moved(part, device) for name, part in batch.items()} if isinstance(batch, dict) else batch
 
 
-def step(arch, dtype=torch.float32, device=DEVICE):
+def step(arch, dtype=torch.float32, device=DEVICE, **options):
     """Return the loss of a batch divided by its tokens, and the model with its gradients."""
     task = make_task()
-    model = build_small(arch, {"dropout": 0.0}, task).to(device, dtype).train()
+    model = build_small(arch, {"dropout": 0.0, **options}, task).to(device, dtype).train()
     loss, tokens, _ = make_criterion(model, task)(model, moved(make_batch(make_sentences(LENGTHS)), device))
     (loss / tokens).backward()
     return loss.item() / tokens, model
@@ -36,6 +36,17 @@ def test_a_step_gives_the_loss_of_a_cpu_and_finite_gradients(arch, dtype):
     assert loss == pytest.approx(step(arch, device="cpu")[0], rel=1e-3 if dtype == torch.float32 else 0.05)
     for name, parameter in model.named_parameters():
         assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer_tiny", "gdr_transformer_tiny"])
+def test_compiled_routing_has_the_same_loss_and_gradients(arch):
+    expected, plain = step(arch)
+    loss, model = step(arch, compile_routing=True)
+    assert loss == pytest.approx(expected, rel=1e-4)
+    for (name, parameter), other in zip(model.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(
+            parameter.grad, other.grad, rtol=1e-3, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
 
 
 def _train_in_a_group(rank, folder):
