@@ -86,6 +86,8 @@ class AttentionRouting(nn.Module):
     def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
         if self.compiled and torch.is_grad_enabled():
+            if padding_mask is None:  # torch compiles few variants of a function, then it runs the function as it is
+                padding_mask = logits.new_zeros(logits.size(0), logits.size(2), dtype=torch.bool)
             return compiled_form(AttentionRouting._routed)(self, logits, padding_mask, factors)
         if torch.is_grad_enabled() and logits.size(3) > LONGEST_SAVED:
             options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing in it is random
