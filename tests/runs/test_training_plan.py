@@ -139,6 +139,8 @@ def test_gpus_set_launcher_and_settings(planned):
     assert planned(gpus=1, environment=seen).command[0] == "fairseq-hydra-train"
     assert planned(gpus=0, environment=seen).machines.gpus == ()
     assert "give only one of the options" in planned(gpus=1, processes=2, environment=seen)
+    assert "--gpus 9: only 4 visible here" in planned(gpus=9, environment=seen)
+    assert "--precision bf16: fairseq supports it only on GPUs" in planned(precision="bf16")
 
 
 @pytest.mark.parametrize(
