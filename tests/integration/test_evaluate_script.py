@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from fairseq_capsule.checkpoints.averaging import load
 from fairseq_capsule_lab.runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
@@ -115,14 +114,6 @@ def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepa
     for measure in printed["scores"].values():
         assert (measure["against"]["difference"], measure["against"]["p"]) == (0, None)  # the same model
         assert "case:lc" in measure["signature"]
-
-
-def test_a_run_that_keeps_only_best_checkpoints_can_be_evaluated(place, prepared):
-    for number in (1, 2, 3):
-        (place.out / f"checkpoint{number}.pt").rename(place.out / f"checkpoint.best_loss_{number}.5000.pt")
-    place.prepare("--checkpoints", "best:2", "--results", "best", "out", prepared)
-    averaged = load(place.out / "checkpoint_avg_best2.pt")["extra_state"]["averaged"]
-    assert averaged == ["checkpoint.best_loss_1.5000.pt", "checkpoint.best_loss_2.5000.pt"]
 
 
 def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_path):

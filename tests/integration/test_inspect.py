@@ -91,19 +91,6 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
     assert "&lt;b&gt;" in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
-        (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
-    ],
-)
-def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
-    assert inspect(*arguments) == 1
-    assert f"fairseq-capsule inspect: error: {message}" in capsys.readouterr().err.splitlines()[-1]
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_hub_inspects_from_python(data, trained, plain):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     (inspection,) = hub.inspect("a b c")

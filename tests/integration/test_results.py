@@ -13,7 +13,6 @@ from tests.integration.warm_commands import warm_path
 
 RESULTS = REPOSITORY / "results"
 TABLES = sorted(path.name.removesuffix("-curves.md") for path in RESULTS.glob("*-curves.md"))
-LARGEST = 3_000_000
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +44,3 @@ def test_every_table_and_its_plot_are_rebuilt(rebuilt, name):
     for ours, theirs in zip(chain(*made), chain(*committed)):
         assert ours == theirs or float(ours) == pytest.approx(float(theirs), rel=1e-6)
     assert (rebuilt / f"{name}.png").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize("archive", sorted(RESULTS.glob("*.tar.xz")), ids=lambda path: path.name)
-def test_an_archive_is_small(archive):
-    assert archive.stat().st_size < LARGEST

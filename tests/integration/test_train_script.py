@@ -29,8 +29,8 @@ echo 'ValueError: out of luck'
 
 
 @pytest.fixture
-def place(run_place):
-    return run_place
+def place(tmp_path):
+    return with_plugin(Workplace(tmp_path, "train.sh"))
 
 
 @pytest.fixture
