@@ -40,6 +40,22 @@ SCRIPTS = {
         score="{\\"score\\": $n, \\"label\\": \\"BLEU\\", \\"text\\": \\"\\", \\"signature\\": \\"\\"}"
         echo "{\\"scores\\": {\\"tokenised_bleu\\": $score}}" >"$out/scores.json" """,
 }
+# Like the real ones, the benchmark imports a module of its folder.
+BENCHMARKS = {
+    "measure.py": 'TEXT = \'{"archs": ["a"], "milliseconds": {"a": {"mean": 2.5}}}\'\n',
+    "latency.py": """
+import os, sys, measure
+sys.exit("no speed") if os.environ["FAILS"] == "latency" else print(measure.TEXT)
+""",
+}
+MEASURED = """
+title: One row
+paper: duan
+columns:
+  ms: {corpus: wmt17-zh-en, measure: latency}
+rows:
+  capsules: {run: capsule_transformer}
+"""
 # Commands that are interrupted. The others are warm.
 REAL = [sys.executable, "-m", "fairseq_capsule_lab.cli"]
 ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "capsules": "capsule_transformer"}
@@ -55,6 +71,10 @@ class Checkout:
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
         (folder / "configs" / "tables" / "duan-rows.yaml").write_text(TABLE)
+        (folder / "configs" / "tables" / "duan-measured.yaml").write_text(MEASURED)
+        (folder / "benchmarks").mkdir()
+        for name, text in BENCHMARKS.items():
+            (folder / "benchmarks" / name).write_text(text)
         (folder / "scripts").mkdir()
         for name, body in SCRIPTS.items():
             self.script(folder / "scripts" / name, f"#!/bin/bash\nset -euo pipefail\n{body}\n")
@@ -120,6 +140,15 @@ def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
     assert not list(checkout.folder.rglob(".snakemake")) and not list(checkout.runs.rglob("*.part*"))
     status, output, errors = checkout.run()
     assert status == 0 and "nothing to be done" in output and len(checkout.trainings()) == 4
+
+
+def test_a_failed_measurement_is_reported_and_repeated(checkout):
+    status, output, _ = checkout.run(table="duan-measured", fails="latency")
+    assert status == 1 and figures(output)["capsules"] == "missing"
+    assert "- Missing: *capsules*: ms: no speed." in output
+    status, output, errors = checkout.run(table="duan-measured")
+    assert status == 0, errors
+    assert figures(output)["capsules"] == "2.5"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
