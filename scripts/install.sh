@@ -51,7 +51,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv .venv
 fi
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
-add() { pip install --quiet --constraint constraints.txt "$@"; }
+add() { pip install --quiet --no-compile --constraint constraints.txt "$@"; }
 has() { pip show --quiet "$1" >/dev/null 2>&1; }
 
 need_compiler() { # WHAT: refuses a system that cannot compile it
@@ -75,7 +75,7 @@ install_wheel() { # returns 1 if this Python, machine and C library have none
     has ve-fairseq && [[ $(cat "$wheels") == "$(cat .venv/fairseq-wheel 2>/dev/null)" ]] && return # tests of another target may be using it
     echo "install: fairseq"
     local log
-    log=$(pip install --quiet --force-reinstall --no-deps --only-binary :all: --requirement "$wheels" 2>&1) && add ve-fairseq &&
+    log=$(pip install --quiet --no-compile --force-reinstall --no-deps --only-binary :all: --requirement "$wheels" 2>&1) && add ve-fairseq &&
         cat "$wheels" >.venv/fairseq-wheel && return
     [[ $log != *"DO NOT MATCH THE HASHES"* ]] ||
         die "the wheel of ve-fairseq has another SHA-256 than $wheels states; compile fairseq: FAIRSEQ=source make …"
@@ -101,6 +101,8 @@ echo "install: fairseq-capsule for ${names//,/, }"
 add --no-build-isolation --editable ".[$names]"
 # The wheel of fairseq requires torchaudio for speech. Beside the CPU build of torch it does not load, and breaks transformers.
 ! has torchaudio || .venv/bin/python -c 'import torchaudio' 2>/dev/null || pip uninstall --quiet --yes torchaudio
+# pip compiles on one core, and the tests of each library too. Some files are of Python 2.
+.venv/bin/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib || true
 .venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor || die "the environment has the problems above"; }
 mkdir -p .venv/installed
 for set in "${missing[@]}"; do echo "$required" >".venv/installed/$set"; done

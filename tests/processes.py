@@ -76,14 +76,15 @@ def _forked(program, command, cwd, env=None, stdin=None, one_output=False):
         output.touch()
         errors.touch()
         files = (given, output, output if one_output else errors)
-        process = start_fork(_run, program, command, cwd, {**os.environ, **(env or {})}, files)
+        process = start_fork(run_program, program, command, cwd, {**os.environ, **(env or {})}, files)
         process.join()
         return CompletedProcess(
             command, process.exitcode, output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")
         )
 
 
-def _run(program, command, cwd, environment, files):
+def run_program(program, command, cwd, environment, files):
+    """Call `program` with `command` as its words, and with three files as its input and outputs."""
     for descriptor, (file, mode) in enumerate(zip(files, "raa")):
         with open(file, mode) as opened:
             os.dup2(opened.fileno(), descriptor)

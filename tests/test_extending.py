@@ -11,9 +11,8 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq_capsule import extending, inspection
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms import MECHANISMS, Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, base
 from fairseq_capsule.mechanisms.base import mechanisms
-from fairseq_capsule.mechanisms.past_future import PastAndFuture
 
 
 def options(**defaults):
@@ -92,33 +91,9 @@ def test_a_class_of_the_same_name_in_another_file_is_refused():
         add_mechanism(make("other", name="theirs"))
 
 
-def test_registering_a_mechanism_of_the_package_again_changes_nothing():
-    before = mechanisms()
-    assert add_mechanism(PastAndFuture()) is before[1] and mechanisms() == before == MECHANISMS
-
-
 @pytest.mark.parametrize("wrong", [Inspection, make()])
 def test_a_wrong_inspection_is_refused_before_anything_is_registered(wrong):
     before = mechanisms()
     with pytest.raises(ValueError, match="mechanism mine: the inspection must be an instance of a subclass of Inspect"):
         add_mechanism(make(), wrong)
     assert mechanisms() == before and "mine" not in inspection.INSPECTIONS
-
-
-def test_a_mechanism_without_an_inspection_shows_nothing():
-    views = inspection.all_views()
-    add_mechanism(make())
-    assert "mine" not in inspection.INSPECTIONS and inspection.all_views() == views
-
-
-def test_every_mechanism_of_the_package_has_its_inspection_in_the_order_of_the_registry():
-    own = [item.name for item in mechanisms() if type(item).__module__.startswith("fairseq_capsule.")]
-    assert list(inspection.INSPECTIONS)[: len(own)] == own
-
-
-def test_a_mechanism_is_placed_before_another():
-    mine = add_mechanism(make(), before="past_future")
-    assert [item.name for item in mechanisms()][:3] == ["global_representation", "mine", "past_future"]
-    assert mechanisms()[1] is mine
-    with pytest.raises(ValueError, match="mechanism theirs: there is no mechanism nowhere to place it before"):
-        add_mechanism(make(name="theirs", options=options(theirs=0), on={"theirs": 1}), before="nowhere")

@@ -66,20 +66,6 @@ def test_a_torchaudio_that_does_not_load_is_removed(checkout):
     assert not any("torchaudio" in call for call in install(checkout, "plot")[2])
 
 
-def test_a_changed_constraint_installs_again(checkout):
-    install(checkout, "train")
-    with open(checkout / "constraints.txt", "a") as file:
-        file.write("six==1.0\n")
-    assert "--editable .[train]" in install(checkout, "train")[2][-1]
-
-
-def test_fairseq_comes_from_the_wheel_that_fits(checkout):
-    _, _, calls = install(checkout, "train")
-    assert [call for call in calls if call.endswith(WHEEL)]
-    assert calls[2].endswith(" ve-fairseq")  # and what it needs
-    assert not [call for call in calls if "fairseq-fixed" in call]
-
-
 def test_a_further_set_leaves_fairseq_as_it_is(checkout):
     """Tests of another target may be importing it."""
     install(checkout, "train")
@@ -103,17 +89,6 @@ def test_fairseq_is_compiled_without_a_wheel_or_on_request_or_if_it_was_before(c
     status, _, calls = install(checkout, "train", **arguments)
     assert status == 0
     assert [call for call in calls if call.endswith("--no-build-isolation fairseq-fixed")]
-
-
-def test_a_compiler_is_needed_only_where_fairseq_is_compiled(checkout, tmp_path):
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("bash", "cat", "cksum", "realpath", "flock", "grep", "rm", "mkdir", "dirname"):
-        (programs / name).symlink_to(shutil.which(name))
-    assert install(checkout, "train", PATH=str(programs))[:2] == (0, "")
-    status, errors, _ = install(checkout, "plot", PATH=str(programs), refusal=MISSING)
-    assert status == 1
-    assert errors.startswith("install: error: no C++ compiler, which fairseq is built with; install one")
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,3 @@ def test_an_archive_has_results_without_text_of_the_corpus_and_without_paths(run
         "measures/nll.json": {"nll": 2.5},
         "evaluation/test/scores.json": {"references": ["test.de"], "against": "small/x"},
     }
-
-
-def test_a_folder_without_finished_runs_is_named(tmp_path):
-    refused = run_script(SCRIPT, [tmp_path, tmp_path / "a.tar.xz"])
-    assert refused.returncode == 1 and "no finished runs" in refused.stderr
-    assert not (tmp_path / "a.tar.xz").exists()

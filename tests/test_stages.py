@@ -160,10 +160,6 @@ def test_a_stage_that_fails_says_why_and_leaves_its_log(place, monkeypatch, make
     assert refused(Stage("raw", make)) == f"stage 'raw' failed: No space left on device {log}"
 
 
-def test_an_error_of_the_user_is_the_message():
-    assert refused(Stage("raw", failing_with(LabError("line 3: not UTF-8")))) == "line 3: not UTF-8"
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     process = start(COMMAND)

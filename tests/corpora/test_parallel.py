@@ -60,13 +60,6 @@ def test_a_filter_that_fails_is_noticed(tmp_path, log, how, error):
         filter_folder(partial(failing, how=how), tmp_path / "from", tmp_path / "to", log)
 
 
-def test_what_a_filter_prints_goes_to_the_log(tmp_path, log, capfd):
-    (tmp_path / "from").mkdir()
-    (tmp_path / "from/train.en").write_text("one\n")
-    filter_folder(partial(failing, how=partial(os.write, 2, b"said\n")), tmp_path / "from", tmp_path / "to", log)
-    assert (tmp_path / "log").read_text() == "said\n" and capfd.readouterr() == ("", "")
-
-
 def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdeé&;", k=rng.randint(1, 6))) for _ in range(300)]

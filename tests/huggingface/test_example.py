@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.libraries import library
-
-for name in ("transformers", "accelerate", "datasets"):
-    library(name)
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples/transformers_training/train.py"
 PROGRAM = f"import runpy, sys; sys.modules['fairseq'] = None; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"

@@ -83,29 +83,6 @@ def test_a_translation_is_joined_and_detokenised_with_the_words_of_the_target(mo
     assert moses.batch_decode([[2, 4, 2], [2, 6, 2]], skip_special_tokens=True) == ["das", "us"]
 
 
-def test_characters(tmp_path):
-    words = [*SPECIAL, "▁", "a", "b"]
-    tokenizer = make(tmp_path, (words, words), "characters", "characters")
-    assert tokenizer("ab a")["input_ids"] == [5, 6, 4, 5, 2]
-    assert tokenizer.decode([2, 5, 6, 4, 5, 2], skip_special_tokens=True) == "ab a"
-
-
-def test_sentencepiece(tmp_path):
-    sentencepiece = library("sentencepiece")
-    text = tmp_path / "text"
-    text.write_text("the dog is in the house\nthe house is old\n" * 20, encoding="utf-8")
-    model = tmp_path / "sentencepiece.model"
-    options = {"hard_vocab_limit": False, "normalization_rule_name": "identity", "minloglevel": 2}
-    prefix = str(model.with_suffix(""))
-    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=40, **options)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    words = [*SPECIAL, *(pieces.id_to_piece(number) for number in range(3, len(pieces)))]
-    tokenizer = make(tmp_path, (words, words), "none", "none", pieces=str(model))
-    assert tokenizer.tokenize("the old dog") == pieces.encode("the old dog", out_type=str)
-    ids = tokenizer("the old dog")["input_ids"]
-    assert 3 not in ids and tokenizer.decode(ids, skip_special_tokens=True) == "the old dog"
-
-
 def test_a_saved_tokenizer_is_the_same(tmp_path, moses):
     for folder in (tmp_path, tmp_path / "copy"):  # over its own files, and elsewhere
         moses.save_pretrained(folder)

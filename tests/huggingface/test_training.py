@@ -6,7 +6,6 @@ import math
 
 import pytest
 import torch
-from huggingface_hub.errors import StrictDataclassFieldValidationError
 
 from capsule_routing.errors import UserError
 from tests.libraries import library
@@ -79,16 +78,6 @@ def assert_close(left, right):
 def test_wrong_options_are_refused(options, problem):
     with pytest.raises(UserError, match=problem):
         CapsuleConfig(**options)
-
-
-def test_no_choice_and_an_unknown_preset_are_refused(tmp_path):
-    with pytest.raises(StrictDataclassFieldValidationError, match="expected one of"):
-        CapsuleConfig(past_future="gdrr")
-    with pytest.raises(UserError, match="unknown preset gdr_tiny; the presets are transformer_base"):
-        CapsuleConfig.preset("gdr_tiny")
-    build().save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="guided_heads bow needs past_future"):
-        CapsuleForConditionalGeneration.from_pretrained(tmp_path, guided_heads="bow")
 
 
 def test_sizes_follow_from_others():

@@ -52,12 +52,6 @@ def trained(data, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run_place(tmp_path):
-    """A place to run `train.sh` and `evaluate.sh` with stubs."""
-    return with_plugin(Workplace(tmp_path, "train.sh"))
-
-
 @pytest.fixture(scope="session")
 def trained_run(data, tmp_path_factory):
     """A run folder of `train.sh`: three epochs in one process. `output` is the output of the script."""

@@ -55,18 +55,3 @@ def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, kind, measure, 
     status, output = demo(*options, "--at-least", 80, out)
     assert status == 1
     assert "is below 80: the model has not learnt" in output.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--updates", 5, "out"], "--updates 5: give at least 60"),
-        (["--at-least", "80%", "out"], "--at-least must be a number, not '80%'"),
-        (["--fast", "out"], "unknown option --fast"),
-    ],
-)
-def test_wrong_arguments_are_named(demo, tmp_path, arguments, message):
-    status, output = demo(*arguments)
-    assert status == 1
-    assert message in output.splitlines()[-1]
-    assert not list(tmp_path.iterdir())

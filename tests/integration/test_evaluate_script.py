@@ -6,9 +6,7 @@ import shutil
 
 import pytest
 
-from fairseq_capsule.checkpoints.averaging import load
 from fairseq_capsule_lab.runs import RunFolder, Settings
-from tests.integration.commands import PATH
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
@@ -107,15 +105,6 @@ def test_a_second_run_does_nothing(place, prepared):
     assert contents(place.out) == before
 
 
-def test_a_folder_that_cannot_be_written_needs_no_write_unless_the_options_change(place, prepared):
-    place.path = f"{place.stubs}:{PATH}"  # the limit holds for the command itself
-    command = ("scripts/evaluate.sh", "--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
-    limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
-    process = place.run(*limited, *command)
-    assert (process.returncode, process.errors) == (0, "")
-    assert place.refused(place.run(*limited, *command, "--lowercase"), "File too large")
-
-
 def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepared):
     options = ("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "--lowercase", "--against", evaluated.out)
     process = place.prepare(*options, "out", prepared)
@@ -125,14 +114,6 @@ def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepa
     for measure in printed["scores"].values():
         assert (measure["against"]["difference"], measure["against"]["p"]) == (0, None)  # the same model
         assert "case:lc" in measure["signature"]
-
-
-def test_a_run_that_keeps_only_best_checkpoints_can_be_evaluated(place, prepared):
-    for number in (1, 2, 3):
-        (place.out / f"checkpoint{number}.pt").rename(place.out / f"checkpoint.best_loss_{number}.5000.pt")
-    place.prepare("--checkpoints", "best:2", "--results", "best", "out", prepared)
-    averaged = load(place.out / "checkpoint_avg_best2.pt")["extra_state"]["averaged"]
-    assert averaged == ["checkpoint.best_loss_1.5000.pt", "checkpoint.best_loss_2.5000.pt"]
 
 
 def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_path):
@@ -155,18 +136,3 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
     printed = json.loads((place.out / "other/test/scores.json").read_text())
     assert list(printed["scores"]) == ["rouge1", "rouge2", "rougeL"]
     assert [path.rsplit("/")[-1] for path in printed["references"]] == ["test.summary", "test.summary1"]
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["stubs", "{prepared}"], "stubs: no checkpoints; name the run folder"),
-        (["out", "{data}"], "no 'bin' and 'raw'; name the OUT of a prepare script"),
-        (["out", "{prepared}", "--split", "test,test9"], "no split 'test9'"),
-        (["out", "{prepared}", "--checkpoints", "x.pt"], "--checkpoints x.pt: not last:N, best:N or"),
-        (["out", "{prepared}", "--against", "stubs"], "stubs: 'test' was not evaluated; evaluate it first"),
-    ],
-)
-def test_wrong_arguments_are_refused(evaluated, prepared, data, arguments, message):
-    process = evaluated.prepare(*(argument.format(prepared=prepared, data=data) for argument in arguments))
-    assert evaluated.refused(process, message)

@@ -1,8 +1,6 @@
 """The mechanisms and controls of examples/, in folders outside the checkout: alone, together, and by the scripts."""
 
-import copy
 import math
-import pickle
 import re
 import shutil
 from argparse import Namespace
@@ -13,10 +11,8 @@ from fairseq import utils
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.tasks.capsule_translation import routing_sums
 from fairseq_capsule.testing import INVARIANTS, build_small, check_on_changes_logits, make_batch, make_sentences
 from fairseq_capsule.testing.small_models import LENGTHS
-from fairseq_capsule_lab.analysis.iterations import routing_option
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.runs import Places
@@ -110,14 +106,6 @@ def test_mechanisms_keep_the_invariants(arch, options, invariant):
     invariant(arch, options)
 
 
-@pytest.mark.parametrize("arch, options", CASES, ids=str)
-def test_they_can_be_copied_and_pickled(arch, options):
-    model = build_small(arch, options)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        for name, value in other.state_dict().items():
-            assert torch.equal(value, model.state_dict()[name])
-
-
 def test_two_parts_that_combine_the_heads_are_refused():
     attention = SplitAttention(8, 2)
     attention.attach("head_routing", "heads", torch.nn.Identity())
@@ -127,13 +115,6 @@ def test_two_parts_that_combine_the_heads_are_refused():
         attention.attach("head_routing", "logits", torch.nn.Identity())
     with pytest.raises(ValueError, match="an attention has no part head; name factors, logits or heads"):
         attention.attach("selective_attention", "head", torch.nn.Identity())
-
-
-def test_layerdrop_is_refused_by_name():
-    message = "layerdrop does not work with layer_aggregation, which reads the output of every layer; use no --lay"
-    for side in ("encoder", "decoder"):
-        with pytest.raises(UserError, match=message):
-            build_small("layer_aggregation_transformer_tiny", {f"{side}_layerdrop": 0.1})
 
 
 def test_em_routing_equals_its_steps():
@@ -254,31 +235,9 @@ def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
                 torch.testing.assert_close(found.capsules[b, t], torch.stack(means), rtol=0, atol=1e-10)
 
 
-def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
-    """With the real commands, in a folder that is not a checkout."""
-    criterion = [
-        "--criterion",
-        "label_smoothed_cross_entropy_with_routing_losses",
-        "--task",
-        "capsule_translation",
-        "--log-routing",
-    ]
-    arguments = ["--arch", ARCHITECTURE, *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
-    output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)
-    assert all(name in output for name in ("progress_loss", "routing_k_means_entropy", "routing_k_means_past"))
-    checkpoint = tmp_path / "checkpoint_last.pt"
-    generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
-    assert "Generate test with beam=3: BLEU4 = " in generated
-    words = ["--user-dir", k_means_routing, "inspect", checkpoint, data, "--ids", "0", "--out", tmp_path / "pages"]
-    inspected = run_forked("fairseq_capsule_lab.cli", "main", words, tmp_path)
-    assert inspected.returncode == 0, inspected.stderr
-    assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
-    assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
-
-
 CONFIGURATION = """
 common: {user_dir: k_means_routing, seed: 1}
-task: {_name: capsule_translation, data: "???", source_lang: en, target_lang: de}
+task: {_name: capsule_translation, data: "???", source_lang: en, target_lang: de, log_routing: true}
 model: {_name: k_means_transformer_tiny, encoder_layers: 1, decoder_layers: 1, share_all_embeddings: true}
 criterion: {_name: label_smoothed_cross_entropy_with_routing_losses, label_smoothing: 0.1}
 optimizer: {_name: adam}
@@ -289,11 +248,12 @@ hydra: {job: {chdir: false}}
 """
 
 
-def test_the_scripts_train_evaluate_and_distil_with_it(k_means_routing, data, tmp_path):
+def test_the_scripts_train_evaluate_and_distil_with_it_and_it_can_be_inspected(k_means_routing, data, tmp_path):
     place = with_plugin(Workplace(tmp_path, "train.sh"))
     (tmp_path / "k_means_routing").symlink_to(k_means_routing)  # a relative user_dir is in the current folder
     (tmp_path / "mine.yaml").write_text(CONFIGURATION)
-    place.prepared("mine.yaml", data, "--gpus", 0)
+    log = place.prepared("mine.yaml", data, "--gpus", 0).output
+    assert all(name in log for name in ("progress_loss", "routing_k_means_entropy", "routing_k_means_past"))
     plugin = str(tmp_path / "k_means_routing")
     assert RunFolder(place.out).settings().get("common.user_dir") == plugin
 
@@ -307,23 +267,14 @@ def test_the_scripts_train_evaluate_and_distil_with_it(k_means_routing, data, tm
     assert process.returncode == 0, process.errors
     assert (place.out / "evaluation/test/scores.json").exists()
 
+    words = ["--user-dir", plugin, "inspect", "out/checkpoint_last.pt", data, "--ids", "0", "--out", "pages"]
+    inspected = run_forked("fairseq_capsule_lab.cli", "main", words, tmp_path)
+    assert inspected.returncode == 0, inspected.stderr
+    assert (tmp_path / "pages/test-0-k-means.png").stat().st_size > 0
+    assert "PAST and FUTURE by k-means" in (tmp_path / "pages/test-0.html").read_text(encoding="utf-8")
+
     place.script = "distill.sh"
     options = ["--shards", 1, "--beam", 1, "out/checkpoint_last.pt", data, "distilled"]
     assert "the architecture 'k_means_transformer_tiny' is unknown; " in last_line(place.prepare(*options).errors)
     process = place.prepare("--user-dir", plugin, *options)
     assert process.returncode == 0, process.errors
-
-
-def test_its_iterations_are_an_option_of_analyze(k_means_routing):
-    assert routing_option("it", build_small(ARCHITECTURE)) == "k_means_iterations"
-
-
-@pytest.mark.parametrize("arch", [ARCHITECTURE, "k_means_lstm"])
-@pytest.mark.parametrize("left_pad", [True, False])
-def test_its_statistics_ignore_padding(k_means_routing, arch, left_pad):
-    model, sentences = build_small(arch), make_sentences(LENGTHS)
-    together = routing_sums(model, make_batch(sentences, left_pad)["net_input"])
-    apart = [routing_sums(model, make_batch([sentence])["net_input"]) for sentence in sentences]
-    for name, total in together.items():
-        torch.testing.assert_close(total, sum(sums[name] for sums in apart), rtol=1e-4, atol=1e-4)
-    assert together["routing_k_means_past_count"] == sum((i + 1) * (t + 1) for i, t in LENGTHS)

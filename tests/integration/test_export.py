@@ -75,28 +75,15 @@ def exported(prepared):
     convert = (sys.executable, "-m", "ctranslate2.converters.fairseq", "--model_path", root / "fairseq/model.pt")
     places = ("--data_dir", root / "fairseq", "--output_dir", root / "float32", "--unsafe_deserialization")
     subprocess.run([*convert, *places], check=True)
-    return SimpleNamespace(root=root, data=data, checkpoint=checkpoint, hypotheses=hypotheses)
+    return SimpleNamespace(root=root, data=data, hypotheses=hypotheses)
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def hugging_face(request, prepared):
-    """The folder for transformers and fairseq's hypotheses, of both models."""
+def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(prepared):
     root, data = prepared
-    if request.param == "plain":
-        plain = request.getfixturevalue("exported")
-        checkpoint, hypotheses = plain.checkpoint, plain.hypotheses
-    else:
-        checkpoint, hypotheses = trained(prepared, request.param)
-    folder = root / f"transformers-{request.param}"
-    export(checkpoint, data, folder, "--to", "transformers")
-    return folder, hypotheses
-
-
-def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(prepared, hugging_face):
-    folder, hypotheses = hugging_face
-    padding = "left" if folder.name.endswith("plain") else "right"
-    command = [sys.executable, "-c", TRANSLATING, str(folder), padding]
-    finished = subprocess.run(command, input=raw_sources(prepared[1]), capture_output=True, text=True)
+    checkpoint, hypotheses = trained(prepared, "routed")
+    export(checkpoint, data, root / "transformers", "--to", "transformers")
+    command = [sys.executable, "-c", TRANSLATING, str(root / "transformers"), "left"]
+    finished = subprocess.run(command, input=raw_sources(data), capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     found = [line.split("\t") for line in finished.stdout.splitlines()]
     assert len(found) == len(hypotheses) == SENTENCES and len({words for _, words, _ in found}) > 50

@@ -1,4 +1,4 @@
-"""`fairseq-capsule inspect` and `picture` on trained models, and `inspect` from Python."""
+"""`fairseq-capsule inspect` on trained models, and `inspect` from Python."""
 
 import numpy as np
 import pytest
@@ -75,33 +75,20 @@ def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, 
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # a machine may have no font for Chinese
 def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
-    lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 15]
+    lines = ["a unheard שלום 你 好", "<b>a</b> </script> b"]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert inspect("--file", tmp_path / "lines.txt") == 0
-    assert len(names(tmp_path / "out")) == 5 * 5 + len(LISTS)
+    assert len(names(tmp_path / "out")) == 2 * 5 + len(LISTS)
     note = (
-        "fairseq-capsule inspect: note: 7 of 27 words are unknown; was the data prepared with --codes and --tokenizer?"
+        "fairseq-capsule inspect: note: 6 of 8 words are unknown; was the data prepared with --codes and --tokenizer?"
     )
     assert capsys.readouterr().err.splitlines().count(note) == 1
     for number, line in enumerate(lines, start=1):
         with np.load(tmp_path / f"out/line-{number}.npz") as archive:
             words = [word if word in "abcdefghijkl" else f"<unk>:{word}" for word in line.split()]
             assert archive["source"].tolist() == [*words, "</s>"]
-    assert "<b>a</b>" not in (tmp_path / "out/line-4.html").read_text(encoding="utf-8")
+    assert "<b>a</b>" not in (tmp_path / "out/line-2.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;" in (tmp_path / "out/index.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
-        (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
-    ],
-)
-def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
-    assert inspect(*arguments) == 1
-    assert f"fairseq-capsule inspect: error: {message}" in capsys.readouterr().err.splitlines()[-1]
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_hub_inspects_from_python(data, trained, plain):
@@ -134,21 +121,3 @@ def test_an_ensemble_is_refused(data, trained):
     hub.models.append(hub.models[0])
     with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
         hub.inspect("a")
-
-
-def picture(trained, data, out, *arguments, text="a b c d"):
-    return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
-
-
-@pytest.mark.parametrize(
-    "out, arguments, text, message",
-    [
-        ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
-        ("a.gif", [], "a b", "not a picture; choose a name that ends in one of .png, .svg, .pdf"),
-    ],
-)
-def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):
-    assert picture(trained, data, tmp_path / out, *arguments, text=text) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("fairseq-capsule picture: error: ") and message in error
-    assert not list(tmp_path.iterdir())

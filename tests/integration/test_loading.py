@@ -4,11 +4,9 @@ import os
 import subprocess
 import sys
 
-import pytest
 import torch
 
-from tests.checkpoints.ways_in import TASK
-from tests.integration.commands import last_line, run, train
+from tests.integration.commands import last_line, run
 
 
 class Malicious:
@@ -29,16 +27,6 @@ def test_a_malicious_checkpoint_is_refused(data, trained, tmp_path):
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("task", [TASK, []], ids=["our task", "fairseq's task"])
-def test_a_checkpoint_without_its_plugin_is_refused(data, trained, tmp_path, task):
-    state = torch.load(trained / "checkpoint_last.pt")
-    state["cfg"]["model"]["_name"] = "my_transformer"
-    torch.save(state, tmp_path / "my.pt")
-    line = last_line(run("generate", data, *task, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
-    assert "UserError: the architecture 'my_transformer' is unknown; " in line
-    assert "or give the --user-dir of the plugin that defines it" in line
-
-
 def test_loading_a_model_prints_nothing(data, trained):
     """The configuration of fairseq and DEBUG logs of libraries are not printed; an inspection prints a summary."""
     program = f"""import logging
@@ -55,9 +43,3 @@ print(hub.inspect("a b")[0])"""
     assert done.stderr == ""
     first, *others = done.stdout.splitlines()
     assert first.startswith("sentence 1: ") and len(others) == 4
-
-
-def test_a_checkpoint_of_plain_fairseq_loads(data, tmp_path):
-    train(data, tmp_path, "--max-update", 1, arch="transformer_tiny", user_dir=None)
-    output = run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--max-len-b", 5)
-    assert "Generate test" in output

@@ -35,21 +35,6 @@ def halve(file):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "wanted"),
-    [
-        ("prepare-multi30k.sh", "--limit 0 out", "Invalid value for '--limit': 0 is not in the range"),
-        ("prepare-nist-zh-en.sh", "out", "Missing option '--from'"),
-        ("prepare-wmt17-zh-en.sh", "out", "CWMT is available only on registration: give its folder by --cwmt DIR"),
-        ("prepare-wmt17-zh-en.sh", "--parts nc,news out", "--parts takes some of nc,un,cwmt, not 'nc,news'"),
-        ("prepare-wmt17-zh-en.sh", "--parts nc --codes a --dict b out", "a.zh: no such file"),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path, script, arguments, wanted):
-    place = Workplace(tmp_path, script)
-    place.refused(place.prepare(*arguments.split()), wanted)
-
-
 # --- archives and texts -----------------------------------------------------------------------------------------------
 
 

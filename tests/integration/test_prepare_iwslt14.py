@@ -1,12 +1,9 @@
-"""scripts/prepare-iwslt14-de-en.sh on a tiny archive: fairseq's own recipe, in stages that resume."""
+"""scripts/prepare-iwslt14-de-en.sh on a tiny archive: fairseq's own recipe."""
 
 import pytest
 
-from fairseq_capsule.hub import load
 from fairseq_capsule_lab.cli import main
-from tests.cli.world import SMALL
 from tests.integration.archives import pack, sentences, sgm
-from tests.integration.commands import run
 from tests.integration.preparing import Workplace, check_reading, contents, read
 
 LANGUAGES = ("de", "en")
@@ -41,10 +38,6 @@ def prepared(training, tmp_path_factory):
                 content = content.replace(b"</p>", f'<seg id="7"> {LAST} </seg>\n</p>'.encode())
             members[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = content
     pack(place.root, "de-en.tgz", members)
-    place.kill("bpe")
-    assert place.prepare("--from", ".", "out").returncode == -9
-    place.unstub()
-    assert [stage for stage in STAGES if (place.out / stage).exists()] == STAGES[:3]
     process = place.prepared("--from", ".")
     process.place = place
     return process
@@ -82,14 +75,3 @@ def test_a_second_run_does_nothing_and_files_of_an_earlier_run_are_taken(prepare
     assert {name for name in before if before[name] != after[name]} == {"settings", "manifest.tsv"}
     words = ["--from", ".", "--codes", "out/codes", "--dict", "out/dict.txt", "out"]
     place.refused(place.prepare(*words), "was prepared with codes learnt,dict learnt learnt")
-
-
-def test_a_model_of_the_folder_reads_raw_text_as_it_was_made(prepared, tmp_path):
-    data = prepared.out
-    words = f"--arch capsule_transformer_tiny {SMALL} --task capsule_translation --share-decoder-input-output-embed"
-    words += " --optimizer adam --lr 0.01 --max-tokens 400 --max-update 2 --cpu --num-workers 0"
-    words += " --required-batch-size-multiple 1"
-    run("train", data / "bin", *words.split(), "--save-dir", tmp_path / "run")
-    hub = load(tmp_path / "run/checkpoint_last.pt", data)
-    subwords = [hub.src_dict.string(hub.encode(line)) for line in read(data / "raw/train.de")]
-    assert subwords == read(data / "bpe/train.de")

@@ -8,7 +8,6 @@ import pytest
 
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.processes import FORKS
-from tests.integration.commands import PATH, wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
 from tests.integration.preparing import Workplace, check_reading, contents, read
 
@@ -124,20 +123,3 @@ def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared, archives, w
     process = workplace.prepare("--from", archives, "out")
     assert process.returncode == 0, process.errors
     assert contents(out) == contents(prepared.out)
-
-
-def test_child_processes_of_a_killed_run_end_with_it(prepared, archives, workplace):
-    workplace.path = f"{workplace.stubs}:{PATH}"
-    workplace.stub_library(
-        "sacremoses",
-        "import pathlib, time\npathlib.Path('begun').touch()\ntime.sleep(1)\npathlib.Path('ended').touch()\n",
-    )
-    killed = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
-    wait_for(workplace.root / "begun", killed)
-    killed.kill()  # only the command, not the processes that filter
-    killed.wait()
-    workplace.unstub()
-    process = workplace.prepare("--from", archives, "out")
-    assert process.returncode == 0, process.errors
-    assert not (workplace.root / "ended").exists()
-    assert contents(workplace.out) == contents(prepared.out)

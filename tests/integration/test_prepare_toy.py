@@ -16,8 +16,16 @@ OPTIONS = [word for split, size in SIZES.items() for word in (f"--{split}", str(
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Made with the installed commands, each in a process of its own."""
-    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh", PATH).prepared(*OPTIONS)
+    """Made inside OUT with the installed commands, each in a process of its own. Modules there are not imported."""
+    place = Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh", PATH)
+    place.out.mkdir()
+    for module in ("argparse", "datetime", "fairseq_capsule_lab", "json", "multiprocessing", "site", "tqdm", "torch"):
+        (place.out / f"{module}.py").write_text(f"open('../imported', 'a').write({module!r})")
+    process = place.run("bash", "-c", 'cd out && exec ../scripts/prepare-toy.sh "$@" .', "-", *OPTIONS)
+    assert process.returncode == 0, process.errors
+    assert not (place.root / "imported").exists(), (place.root / "imported").read_text()
+    process.out = place.out
+    return process
 
 
 def test_every_stage_has_the_expected_text(prepared):
@@ -51,15 +59,3 @@ def test_a_dry_run_prints_the_command_and_makes_nothing(tmp_path):
     assert process.returncode == 0 and process.errors == "# raw, tokenised, codes, bpe: made by this command itself\n"
     assert f"(cd {workplace.out} && fairseq-preprocess" in shown and "--trainpref bpe/train --validpref" in shown
     assert not workplace.out.exists()
-
-
-def test_modules_in_the_working_directory_are_not_imported(tmp_path):
-    """The scripts work inside run folders and prepared folders."""
-    mark, place = tmp_path / "mark", Workplace(tmp_path, "prepare-toy.sh", PATH)
-    place.out.mkdir()
-    for module in ("argparse", "datetime", "fairseq_capsule_lab", "json", "multiprocessing", "site", "tqdm", "torch"):
-        (place.out / f"{module}.py").write_text(f"open({str(mark)!r}, 'a').write({module!r})")
-    command = ["bash", "-c", "cd out && exec ../scripts/prepare-toy.sh --train 20 --valid 2 --test 2 ."]
-    process = place.run(*command)
-    assert process.returncode == 0, process.errors
-    assert not mark.exists(), mark.read_text()

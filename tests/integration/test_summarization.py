@@ -41,14 +41,3 @@ def test_hydra_validates_by_rouge(headlines, tmp_path, capsys):
     )
     assert "地 铁 3 号 线" in spoken  # the model's input
     assert re.search(r"^D-0\t\S+\t.+$", spoken, re.MULTILINE)
-
-
-def test_the_best_checkpoint_needs_rouge(headlines, tmp_path):
-    output = run(
-        *("hydra_train", *CONFIG, f"task.data={headlines}/bin", f"checkpoint.save_dir={tmp_path}/run", *SMALL),
-        "task.eval_rouge=false",
-        user_dir=None,
-        succeeds=False,
-    )
-    assert "--best-checkpoint-metric rougeL needs --eval-rouge" in output
-    assert not list((tmp_path / "run").glob("*.pt"))

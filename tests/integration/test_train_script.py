@@ -29,8 +29,8 @@ echo 'ValueError: out of luck'
 
 
 @pytest.fixture
-def place(run_place):
-    return run_place
+def place(tmp_path):
+    return with_plugin(Workplace(tmp_path, "train.sh"))
 
 
 @pytest.fixture
@@ -219,12 +219,6 @@ def test_a_start_that_waited_continues_from_the_own_checkpoint(place, received, 
     assert options[-2:] == ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
 
 
-def test_fairseq_refuses_settings_that_it_does_not_have(place, data):
-    process = place.prepare(*SCRIPTED, "model.nosuch=1", data, "out")
-    assert place.refused(process, "Could not ", "'model.nosuch'. To append to your config use +model.nosuch=1")
-    assert not list(place.out.glob("checkpoint*")) and not (place.out / "finished").exists()
-
-
 def test_an_interruption_ends_the_training_too(place, data):
     place.path = f"{place.stubs}:{PATH}"  # the command handles the signal itself
     place.stub("fairseq-hydra-train", "echo $$ >child; exec sleep 60")
@@ -235,24 +229,3 @@ def test_an_interruption_ends_the_training_too(place, data):
     assert process.returncode == 1
     assert "interrupted" in errors and "the same command resumes from update 0" in errors
     assert place.run("kill", "-0", (place.root / "child").read_text().strip()).returncode != 0
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("missing.yaml {data} out", "missing.yaml: No such file or directory"),
-        ("{config} . out", ".: no binarised training set;"),
-        ("{config} {data}", "Name CONFIG, DATA and OUT, not 2 places"),
-        ("{config} {data} ${{oc.env:HOME}}", "fairseq cannot open a path with '$'; rename it"),
-        ("{config} {data} out --gpus 9", "--gpus 9: only 0 visible here"),
-        ("{config} {data} out --precision bf16", "--precision bf16: fairseq supports it only on GPUs"),
-        ("{config} {data} out checkpoint.save_dir=x", "checkpoint.save_dir=x: OUT sets this"),
-        ("{baseline} {data} out", "task.init_from_baseline is required; give task.init_from_baseline=..."),
-    ],
-)
-def test_wrong_arguments_are_refused(place, data, arguments, message):
-    baseline = REPOSITORY / "configs/multi30k/gdr_transformer.yaml"
-    words = arguments.format(config=SCRIPTED[0], baseline=baseline, data=data).split()
-    process = place.prepare(*words, CUDA_VISIBLE_DEVICES="")
-    assert place.refused(process, message)
-    assert not place.out.exists()

@@ -19,7 +19,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from tests.integration.commands import PATH
-from tests.processes import start_fork
+from tests.processes import run_program, start_fork
 
 COMMANDS = {
     "fairseq-capsule": ("fairseq_capsule_lab.cli", "main"),
@@ -41,7 +41,9 @@ sys.exit(int(connection.recv(10) or 1))
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self):
-        process = start_fork(_run, json.loads(self.rfile.readline()))
+        asked = json.loads(self.rfile.readline())
+        files = [f"/proc/{asked['process']}/fd/{number}" for number in range(3)]  # those of the client, which stay open
+        process = start_fork(run_program, _run, asked["command"], asked["folder"], asked["environment"], files)
         if wait([process.sentinel, self.connection]) == [self.connection]:  # the end of the client
             process.kill()
             return
@@ -49,16 +51,8 @@ class _Handler(socketserver.StreamRequestHandler):
         self.wfile.write(str(process.exitcode & 255).encode())
 
 
-def _run(asked):
+def _run():
     os.setpgid(0, 0)  # a stub may kill its whole process group
-    for descriptor, mode in enumerate("raa"):  # the input and outputs of the client, which it keeps open
-        with open(f"/proc/{asked['process']}/fd/{descriptor}", mode) as opened:
-            os.dup2(opened.fileno(), descriptor)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    os.chdir(asked["folder"])
-    sys.argv = asked["command"]
     sys.executable = f"{os.path.dirname(sys.argv[0])}/python3"
     sys.path[:] = filter(None, [*os.environ.get("PYTHONPATH", "").split(":"), *sys.path])  # without the current folder
     module, function = COMMANDS[os.path.basename(sys.argv[0])]

@@ -70,6 +70,19 @@ def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeyp
     assert prepared == [rows]
 
 
+def test_the_outputs_of_a_step_have_a_row_for_each_hypothesis():
+    model = build("gdr_transformer_base")
+    model.set_beam_size(3)
+    with torch.no_grad():
+        encoded = model.encoder(torch.tensor([[4, 5, 2], [6, 7, 2]]), torch.tensor([3, 3]))
+        encoded = model.encoder.reorder_encoder_out(encoded, torch.arange(2).repeat_interleave(3))
+        tokens = torch.tensor([[2], [4], [5], [6], [7], [8]])
+        _, extra = model.decoder(tokens, encoder_out=encoded, incremental_state={})
+        _, expected = model.decoder(tokens, encoder_out=encoded)
+    for name in ("state", "past", "future", "coupling"):
+        torch.testing.assert_close(getattr(extra["past_future"], name), getattr(expected["past_future"], name))
+
+
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
     """The model samples after a beam search and still has its beam size. The copies end one by one."""

@@ -2,6 +2,7 @@
 
 import shutil
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,8 @@ def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
     [
         ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N or a"),
         ({"results": "../b/evaluation"}, "--results must be a name"),
+        ({"split": ["test", "test9"]}, "no split 'test9'"),
+        ({"against": Path("nothing")}, "nothing: 'test' was not evaluated; evaluate it first"),
         ({"nbest": 9, "beam": 2}, "--nbest 9: a beam of 2 has at most 2; give a larger --beam"),
     ],
 )

@@ -194,20 +194,6 @@ def test_losses_that_the_criterion_does_not_compute_are_named(task, heads, crite
     assert [record.message for record in caplog.records] == ([expected] if missing else [])
 
 
-def test_a_probe_needs_no_guided_loss(caplog):
-    task = make_capsule_task()
-    model = task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "both"}))
-    task.build_criterion(OmegaConf.create({"_name": "bag_of_words_probe", "probe_reads": "mean"}))
-    for update in (0, 1):
-        model.set_num_updates(update)
-    assert not caplog.records
-
-
-def test_a_loaded_checkpoint_of_one_update_needs_no_guided_loss(caplog):
-    build("gdr_transformer_base").set_num_updates(1)
-    assert not caplog.records
-
-
 def test_a_loss_without_its_head_is_refused_before_training():
     task = make_capsule_task()
     task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "bow"}))
