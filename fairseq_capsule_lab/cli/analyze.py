@@ -175,7 +175,7 @@ def routing(args: Namespace) -> None:
 @option("--iterations", whole_numbers(1, 100), "SET", "Numbers of iterations, such as 1-5 or 1,3.", default="1-5")
 @option("--option", given, "NAME", "The option that sets them, for a model with several routings.")
 @arguments.BEAM
-@option("--lenpen", float, "X", "Length penalty.", default=1)
+@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
 @LOWERCASE
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @REPORT

@@ -30,7 +30,18 @@ MOST_SEED = 2**32 - 1  # the largest seed of numpy
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 positive_int = click.IntRange(1)
-percentage = click.FloatRange(0, 100)
+
+
+def number(least: float, most: float) -> Callable[[str], float]:
+    """A type: a number from `least` to `most`. For click, nan is in every range."""
+
+    def parse(text: str) -> float:
+        value = float(text)  # click refuses what raises a ValueError
+        if not least <= value <= most:
+            raise click.BadParameter(f"{text} is not a number from {least:g} to {most:g}.")
+        return value
+
+    return parse
 
 
 def whole_numbers(least: int, most: int) -> Callable[[str], list[int]]:
@@ -188,6 +199,7 @@ DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = flag("--json", "Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
+LENGTH_PENALTY = number(-MOST, MOST)
 BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
 LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"

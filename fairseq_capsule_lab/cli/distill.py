@@ -4,7 +4,7 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, data_folder, given, input_file, positive_int
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, LENGTH_PENALTY, data_folder, given, input_file, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, option
 
 RESULTS = {
@@ -20,7 +20,7 @@ RESULTS = {
 @argument("data", data_folder, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
 @argument("out", given, "The folder to make.")
 @option("--beam", positive_int, "N", "Beam size of the teacher.", default=8)
-@option("--lenpen", float, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
+@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
 @option("--shards", positive_int, "N", "Pieces of the training set. Finished ones survive an interruption.", default=32)
 @option("--processes", positive_int, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)

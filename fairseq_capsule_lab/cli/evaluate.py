@@ -6,6 +6,7 @@ import click
 
 from fairseq_capsule_lab.cli.arguments import (
     DRY_RUN,
+    LENGTH_PENALTY,
     LOWERCASE,
     given,
     input_folder,
@@ -34,7 +35,7 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--split", given, "NAME", SPLITS, multiple=True)
 @option("--checkpoints", given, "WHICH", CHECKPOINTS)
 @option("--beam", positive_int, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
-@option("--lenpen", float, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
+@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
 @option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE

@@ -55,13 +55,14 @@ def inspect(args: Namespace) -> None:
         arguments.note_unknown_words(args, hub, sentences)
     inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
+    page = None
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             if not inspection.views:
                 raise LabError(f"{args.checkpoint}: a {kind} has no attention or capsules to show; give another model")
-            write_inspection(args.out, inspection)
+            page = write_inspection(args.out, inspection)
     finally:
-        if args.out.is_dir():  # list the pages that were written before an error too
+        if page:  # list the pages that were written before an error too
             write_lists(args.out)
     titles = ", ".join(view.title for view in inspection.views)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"

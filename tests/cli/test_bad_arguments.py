@@ -88,10 +88,13 @@ def kind_of(param):
 def faults_of(param):
     if isinstance(param.type, click.Choice):
         return {"no choice": "nothing-of-that-name"}
-    if isinstance(param.type, (click.IntRange, click.FloatRange)):
+    if isinstance(param.type, click.IntRange):
         return NUMBERS
-    if getattr(kind_of(param), "__qualname__", "").startswith("whole_numbers"):
+    name = getattr(kind_of(param), "__qualname__", "")
+    if name.startswith("whole_numbers"):
         return {**NUMBERS, "downwards": "3-1"}
+    if name.startswith("number") or isinstance(param.type, click.types.FloatParamType):
+        return {"a text": "x", "no number": "nan", "infinite": "inf"}
     return FAULTS.get(kind_of(param), {})
 
 
@@ -145,6 +148,13 @@ def test_a_wrong_command_is_refused_in_one_line(words, command):
 def test_of_options_that_exclude_each_other_one_is_required(words, world, tmp_path, command):
     result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, *words)
     assert result.status == 2 and "--ids" in result.err and "--text" in result.err
+
+
+def test_an_inspection_that_fails_at_once_leaves_the_index(world, tmp_path, command):
+    (tmp_path / "index.html").write_text("of an earlier call")
+    result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, "--text", " ")
+    assert result.status == 1 and "sentence 1 is empty" in result.err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an earlier call"]
 
 
 def test_a_pipe_is_no_input(tmp_path):
