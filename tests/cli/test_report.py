@@ -80,7 +80,7 @@ class TestRefusals:
     def test_a_run_that_was_evaluated_on_another_split_is_refused(self, refused, words):
         assert "it has test; choose one with --split" in refused(*words, "--split", "test1")
 
-    @pytest.mark.parametrize("content", ["", "{}", '{"references": ["x"], "scores": {"chrf": {"score": 101}}}'])
+    @pytest.mark.parametrize("content", ["", "{}"])
     def test_damaged_scores_are_named(self, refused, words, place, content):
         (place / "b/evaluation/test/scores.json").write_text(content)
         assert re.search("b/evaluation/test/scores.json: .*damaged", refused(*words))

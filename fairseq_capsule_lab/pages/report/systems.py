@@ -15,6 +15,7 @@ from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations,
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
+from fairseq_capsule_lab.tables.reports import read_report
 
 
 class Scoring(NamedTuple):
@@ -112,7 +113,7 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
 
 
 def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
-    scores = evaluation.scores() or {}
+    scores = read_report(evaluation.scores_file) or {}
     try:
         references = [Path(path).name for path in scores["references"]]
         measures = scores["scores"]
