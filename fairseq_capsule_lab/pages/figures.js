@@ -27,11 +27,11 @@ async function gather(panel, state) {
 function figure(pictured, range, state) {
   const { panel, title, rows, columns, axis, small, entropy } = pictured;
   const place = axis ? `, ${axis} ${state.places[axis]}` : "";
-  const canvas = make("canvas", { tabIndex: 0 });
+  const canvas = make("canvas");
   canvas.setAttribute("role", "img");
   canvas.setAttribute(
     "aria-label",
-    `${title}${place}: ${rows.labels.length} rows, ${columns.labels.length} columns; arrow keys read its numbers`,
+    `${title}${place}: ${rows.labels.length} rows, ${columns.labels.length} columns, in the table of numbers below`,
   );
   canvas.dataset.name = title;
   canvas.dataset.array = panel.difference ? `difference.${panel.array}` : panel.array;

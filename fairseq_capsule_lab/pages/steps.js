@@ -1,6 +1,5 @@
 // A view step by step: the parts of every source word before each word of the translation is generated.
 
-const PAUSE = 1200; // milliseconds per step during playback
 const PARTS = 4; // number of colours in the style
 
 // The model's own pictures, or those of the other model if it has none.
@@ -55,10 +54,7 @@ function sourceWords(parts, row) {
       return { bar, whole };
     });
     const shares = make("span", { className: bars[0].whole ? "shares" : "shares apart" }, ...bars.map(({ bar }) => bar));
-    const hidden = make("span", { className: "unseen", textContent: `: ${told.join(", ")}` });
-    source.append(
-      make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), hidden, shares),
-    );
+    source.append(make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), shares));
   });
   return source;
 }
@@ -84,48 +80,17 @@ async function bagList(model, bag, step, said, decimals) {
   return make("div", {}, make("p", {}, `Words that ${bag.toUpperCase()} predicts; bold: ${meaning}`), list);
 }
 
-// ---- the slider, its number and the playback button
+// ---- the slider and its number
 
-let playing = null;
-
-function stepControls() {
+function stepper() {
   const range = make("input", { type: "range", id: "step", min: 1 });
-  range.dataset.key = "s";
-  range.addEventListener("input", () => goTo(range.value - 1));
-  const button = make("button", { type: "button", id: "play" }, "");
-  button.dataset.key = "p";
-  button.addEventListener("click", () => (playing ? pause() : play()));
-  const label = make("label", {}, make("span", {}, make("u", { textContent: "s" }), "tep"), range);
-  return [make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button)];
+  range.addEventListener("input", () => choose({ step: stepsOf(chosen()).groups[range.value - 1][0] + 1 }));
+  return make("span", { className: "stepper" }, make("label", {}, "step", range), make("span", { id: "step-number" }));
 }
 
-function updateStepControls(state) {
+function updateStepper(state) {
   const { groups, place } = stepsOf(state);
   element("step").max = groups.length;
   element("step").value = place + 1;
   element("step-number").textContent = `${place + 1} of ${groups.length}`;
-  element("play").replaceChildren(...(playing ? ["pause"] : [make("u", { textContent: "p" }), "lay"]));
-}
-
-function goTo(place) {
-  const { groups } = stepsOf(chosen());
-  choose({ step: groups[Math.min(groups.length - 1, Math.max(0, place))][0] + 1 });
-}
-
-function play() {
-  const { groups, place } = stepsOf(chosen());
-  if (place === groups.length - 1) goTo(0);
-  playing = setInterval(() => {
-    const now = chosen();
-    const at = now.view.steps ? stepsOf(now).place : Infinity;
-    if (at + 1 >= groups.length) pause();
-    else goTo(at + 1);
-  }, PAUSE);
-  render();
-}
-
-function pause() {
-  clearInterval(playing);
-  playing = null;
-  render();
 }

@@ -39,6 +39,23 @@ def folder(tmp_path_factory):
 
 
 LARGE = "canvas[data-array]"
+# The place and the size of the first cell of a picture: a diagonal hits some cell, whose neighbours lead to the first.
+FIRST_CELL = """
+const [canvas] = arguments;
+const box = canvas.getBoundingClientRect();
+const cell = (x, y) => {
+  canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x, clientY: box.top + y }));
+  return canvas.parentElement.querySelector(".cursor");
+};
+let place = 0;
+while (!cell(place, place)) place += 2;
+const [width, height] = [cell(place, place).offsetWidth, cell(place, place).offsetHeight];
+let [x, y] = [place, place];
+while (cell(x - width, y)) x -= width;
+while (cell(x, y - height)) y -= height;
+const { left, top } = cell(x, y).style;
+return [parseFloat(left), parseFloat(top), width, height];
+"""
 
 
 class Page:
@@ -82,8 +99,8 @@ class Page:
 
         self.changing(lambda: Select(self.find(selector)).select_by_value(value))
 
-    def press(self, *keys, at="body"):
-        self.find(at).send_keys(*keys)
+    def click(self, selector):
+        self.changing(self.find(selector).click)
 
     def value(self, selector):
         return self.find(selector).get_attribute("value")
@@ -96,16 +113,9 @@ class Page:
         """Move the pointer to a cell, and return the lines that are shown."""
         from selenium.webdriver import ActionChains
 
-        # Focusing the canvas marks its first cell, which shows where the cells begin.
         canvas = self.find(f"canvas[data-array='{array}']")
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", canvas)
-        # After scrolling, another picture may be under the pointer and take the mark, so the focus is set again.
-        left, top, width, height = self.wait(
-            "arguments[0].blur(); arguments[0].focus();"
-            "const style = arguments[0].parentElement.querySelector('.cursor')?.style;"
-            "return style && ['left', 'top', 'width', 'height'].map((side) => parseFloat(style[side]))",
-            canvas,
-        )
+        left, top, width, height = self.browser.execute_script(FIRST_CELL, canvas)
         size = canvas.size
         x = left + (column + 0.5) * width - size["width"] / 2
         y = top + (row + 0.5) * height - size["height"] / 2
@@ -232,7 +242,7 @@ def test_all_numbers_of_the_page_are_those_of_the_archive(opened):
 def test_subwords_can_be_joined_to_words(opened):
     page = opened(1, view="cross_attention", head=2, words="parts")
     apart = page.pixels()
-    page.changing(lambda: page.press("w"))
+    page.click("#joined")
     assert page.find("#joined").is_selected() and page.pixels() != apart and "words" not in page.browser.current_url
     # Row 2 is "ge@@ teilt", column 4 is "sub@@ wo@@ rd". The value is the mean over rows of the sum over columns.
     lines = page.hover("cross_attention", 2, 4)
@@ -257,11 +267,13 @@ def test_words_of_both_kinds_of_subwords_are_joined(opened, labels, joined):
 
 
 def test_a_reader_can_step_through_a_translation(opened):
+    from selenium.webdriver.common.keys import Keys
+
     page = opened(1, view="past_future", words="parts")
     assert page.find("[aria-current]").text == "مرحبا"
     top = [page.find("#future-words li").text]
     for step in (2, 3):
-        page.changing(lambda: page.press("s"))
+        page.changing(lambda: page.find("#step").send_keys(Keys.ARROW_RIGHT))
         assert f"step={step}" in page.browser.current_url
         marked = page.browser.find_elements("css selector", ".step")
         assert len(marked) == 3
@@ -282,36 +294,11 @@ def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
 
 
-def test_the_page_can_be_used_by_keyboard(opened):
-    from selenium.webdriver.common.keys import Keys
-
+def test_the_page_has_the_light_or_dark_theme_of_the_system(opened, wide_as):
     page = opened(1)
-    for key, control, value in (("h", "choice-head", "2"), ("h", "choice-head", "3"), ("H", "choice-head", "2")):
-        page.changing(lambda key=key: page.press(key))
-        assert page.value(f"#{control}") == value
-    page.changing(lambda: page.press("L"))
-    assert page.value("#choice-layer") == "1"
-    # After the controls, Tab selects the first picture; the arrow keys move in it.
-    for _ in range(20):
-        page.browser.switch_to.active_element.send_keys(Keys.TAB)
-        if page.browser.switch_to.active_element.tag_name == "canvas":
-            break
-    page.browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert is_number(page.lines()[1], page.arrays["encoder_attention_before"][0, 1, 1, 2])
-    page.changing(lambda: page.press("v"))
-    assert page.value("#view") == "decoder_attention"
-
-
-def test_the_page_has_a_light_and_a_dark_theme(opened):
-    page = opened(1)
-    background = "return getComputedStyle(document.body).backgroundColor"
-    white, dark = "rgb(255, 255, 255)", "rgb(22, 24, 27)"
-    command = page.browser.execute_cdp_cmd
-    for scheme, expected in (("dark", dark), ("light", white)):
-        command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        assert page.wait(f"{background} == '{expected}'")
-    page.changing(lambda: page.press("t"))
-    assert page.wait(f"{background} == '{dark}'") and "theme=dark" in page.browser.current_url
+    for scheme, expected in (("dark", "rgb(22, 24, 27)"), ("light", "rgb(255, 255, 255)")):
+        wide_as(1200, scheme)
+        assert page.wait(f"return getComputedStyle(document.body).backgroundColor == '{expected}'")
 
 
 def test_text_is_never_interpreted_as_markup(opened):
@@ -327,8 +314,6 @@ def test_choices_are_kept_when_the_sentence_changes(opened):
     from selenium.webdriver.support.ui import Select
 
     page = opened(1, view="cross_attention", head=3, words="parts")
-    page.press("n")
-    page.wait("return location.pathname.endsWith('test-2.html') && document.body?.dataset.drawn")
     Select(page.find("#sentence")).select_by_value("test-4.html")
     page.wait("return location.pathname.endsWith('test-4.html') && document.body?.dataset.drawn")
     assert page.value("#choice-head") == "3" and page.value("#view") == "cross_attention"
@@ -375,16 +360,10 @@ def test_the_entropy_of_heads_and_of_parts_is_shown(opened):
     assert abs(mean_entropy(figure.find_element("css selector", ".entropy").text) - np.mean(rows)) < 0.01
 
 
-def test_words_are_the_steps_and_the_page_plays_them(opened):
-    page = opened(1, view="past_future")
-    assert page.find("#step").get_attribute("max") == "4" and page.find("#step-number").text == "1 of 4"
-    page.changing(lambda: page.press("s", "s"))
-    page.wait("return document.getElementById('step-number').textContent == '3 of 4'")
+def test_words_are_the_steps(opened):
+    page = opened(1, view="past_future", step=4)
+    assert page.find("#step").get_attribute("max") == "4" and page.find("#step-number").text == "3 of 4"
     assert page.find("[aria-current]").text == "geteilt"
-    page.press("p")
-    page.wait("return document.getElementById('play').textContent == 'pause'")
-    page.wait("return document.getElementById('step-number').textContent == '4 of 4'")
-    page.wait("return document.getElementById('play').textContent == 'play'")
     widths = page.browser.execute_script(
         "return [...document.querySelectorAll('#stepping .shares')].map((each) => each.getBoundingClientRect().width)"
     )
