@@ -214,7 +214,7 @@ def _of_outputs(args: Namespace) -> tuple[list[str], list["Translations"]]:
 
 
 def _of_checkpoints(args: Namespace) -> tuple[list[str], list[Path], Path, str]:
-    return arguments.system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split
+    return arguments.system_names(args.names, args.checkpoints), args.checkpoints, args.data, args.split
 
 
 def _write(args: Namespace, report: "Report") -> None:

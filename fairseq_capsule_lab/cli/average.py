@@ -4,7 +4,7 @@ import io
 from argparse import Namespace
 from pathlib import Path
 
-from fairseq_capsule_lab.cli.arguments import USER_DIR, input_path, output_file, positive_int
+from fairseq_capsule_lab.cli.arguments import USER_DIR, existing, output_file, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, flag, one_of, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
@@ -13,7 +13,7 @@ DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates add
 
 
 @command("average", "runs/capsule --last 5")
-@argument("inputs", input_path, "The --save-dir of a training, or checkpoints.", "RUN|FILE", many=True)
+@argument("inputs", existing, "The --save-dir of a training, or checkpoints.", "RUN|FILE", many=True)
 @option("--last", positive_int, "N", "The last N checkpoints of RUN.")
 @option("--best", positive_int, "N", "The N checkpoints of RUN with the best validation score.")
 @flag("--updates", "Use the checkpoints of --save-interval-updates instead of those of epochs.")

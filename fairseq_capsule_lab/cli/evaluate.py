@@ -15,11 +15,6 @@ from fairseq_capsule_lab.cli.arguments import (
 )
 from fairseq_capsule_lab.cli.commands import argument, command, option
 
-RESULTS = {
-    "RUN/evaluation/SPLIT/generate.out": "The output of fairseq-generate, with all N best.",
-    "RUN/evaluation/SPLIT/translations.LANG": "Detokenised translations.",
-    "RUN/evaluation/SPLIT/scores.txt": "Every figure with its label and signature; scores.json has the same.",
-}
 DATA = "OUT of a prepare script, or its bin. OUT/bin is translated; OUT/raw has the references: test.de, test.en1, …"
 SPLITS = "One or several splits: --split test --split test1, or --split test,test1.  [default: test]"
 CHECKPOINTS = (
@@ -29,7 +24,7 @@ CHECKPOINTS = (
 PLUGIN = "The plugin that defines the model, if it is your own. It is a program, so RUN alone cannot name it."
 
 
-@command("evaluate", "runs/capsule data/multi30k --against runs/transformer", RESULTS)
+@command("evaluate", "runs/capsule data/multi30k --against runs/transformer")
 @argument("run", input_folder, "The run folder of a training, or another folder with fairseq's checkpoints.")
 @argument("data", prepared_data, DATA)
 @option("--split", given, "NAME", SPLITS, multiple=True)

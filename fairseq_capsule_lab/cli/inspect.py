@@ -82,14 +82,9 @@ def picture(args: Namespace) -> None:
     one_of(args, "text", "id", required=True)
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
-    from fairseq_capsule.inspection import all_views
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
-    named = [view for view in all_views() if args.show in (view.name, view.short)]
-    if not named:
-        names = dict.fromkeys(name for view in all_views() for name in (view.short, view.name) if name)
-        raise LabError(f"--show {args.show}: no such view; choose from {', '.join(names)}")
     hub = load_model(args, args.checkpoint)
     if args.id is None:
         sources = sentences_of_text(hub, [args.text])
@@ -97,9 +92,9 @@ def picture(args: Namespace) -> None:
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
-    shown = next((view for view in inspection.views if view in named), named[0])
+    shown = next((view.name for view in inspection.views if args.show in (view.name, view.short)), args.show)
     places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(shown.name, **places)
+    figure = inspection.plot(shown, **places)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, drawn.getvalue())

@@ -70,10 +70,9 @@ FOLDER = {"no value": "", "missing": "missing", "a file": "file"}
 FAULTS = {
     arguments.input_file: FILE,
     **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), FOLDER),
-    arguments.input_path: {"missing": "missing", "no value": ""},
+    arguments.existing: {"missing": "missing", "no value": ""},
     **dict.fromkeys((arguments.output_folder, arguments.absent_folder), {"no value": "", "a file": "file"}),
     arguments.output_file: {"no value": "", "a folder": "folder", "nowhere": "missing/new"},
-    arguments.language_code: {"no value": "", "a path": "../de"},
     arguments.given: {"no value": ""},
 }
 VALID = {"checkpoint": "file", "data": "folder", "hypothesis": "file", "first": "file", "source": "file"}
