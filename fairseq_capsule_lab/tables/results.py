@@ -17,7 +17,7 @@ from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
-from fairseq_capsule_lab.tables.measures import SCORED, TIMED, RunMeasure, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.measures import TIMED, RunMeasure, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.reports import finite, read_report, reading
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
@@ -196,7 +196,7 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
         evaluation = run.folder.evaluation(split)
         scores = read_report(evaluation.scores_file)
         if scores is None:
-            return _none(_untrained(run) or _reason(run, f"evaluate-{split}") or f"{split} is not scored")
+            return _none(_untrained(run) or f"{split} is not scored")
         path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
         compared = read_report(path) if other else None
         if measure.external:
@@ -237,11 +237,8 @@ def _report(run: Run, other: Optional[Run], column: Column) -> Points:
     measure = measure_of(column.measure)
     values = measured(run.folder, measure)
     if values is None:
-        source = str(measure.source)
-        reason = (None if source in TIMED else _untrained(run)) or _reason(run, f"measure-{source}")
-        if not reason and source in SCORED and not run.folder.evaluation("test").scores_file.exists():
-            reason = _reason(run, "evaluate-test")
-        return _none(reason or f"{source} is not measured")
+        reason = None if measure.source in TIMED else _untrained(run)
+        return _none(reason or f"{measure.source} is not measured")
     theirs = measured(other.folder, measure) if other and measure.compared else None
     differences = (values[""] - theirs[""],) if theirs else ()
     return {point: Figures((value,), differences) for point, value in values.items()}
@@ -252,26 +249,10 @@ def _none(reason: str) -> Points:
 
 
 def _untrained(run: Run) -> Optional[str]:
-    """Why a run has no checkpoint to measure; None if it has one."""
+    """Why a run has no checkpoint to measure; None if it has one. Its logs say more."""
     if run.folder.is_finished:
         return None
-    for needed in filter(None, (run.baseline, run.teacher)):
-        why = _untrained(needed)
-        if why:
-            return f"not trained, since {needed.title} is missing: {why}"
-    reason = _reason(run, "train")
-    if run.folder.is_bound:
-        return "its training is not finished" + (f": {reason}" if reason else "")
-    return reason or "not trained"
-
-
-def _reason(run: Run, step: str) -> Optional[str]:
-    """The last line of a step's log."""
-    try:
-        log = (run.folder.path / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return next((line.strip() for line in reversed(log.split("\n")) if line.strip()), None)
+    return "its training is not finished" if run.folder.is_bound else "not trained"
 
 
 def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
