@@ -134,41 +134,29 @@ BLEU = "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\n"
     "text, message",
     [
         ("title: [", "expected"),
-        ("title: \udce4", "utf-8"),
-        ("rows: {A: {run: x}}\n", "the table has no 'title'; add it"),
         (f"{BLEU}rows: {{A: {{runs: x}}}}\n", "row 'A': 'runs' is none of against, grid, "),
         (f"{BLEU}rows: {{A: {{run: [x]}}}}\n", "row 'A': run must be text"),
         ("title: x\ncolumns: {B: {corpus: multi30k, measure: bleu, only: both}}\nrows: {A: {run: x}}\n", "not OPTION="),
-        (f"{BLEU}paper: nobody\nrows: {{A: {{run: x}}}}\n", "'nobody' is none of .*; add it to .*papers.yaml"),
         (f"{BLEU}rows: {{A: {{run: x, paper: [1, 2]}}}}\n", "paper must be a list of at most 1 figures"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}, paper: [1, 2]}}}}\n", "figures for each of its 2 points"),
-        (f"{BLEU}rows: {{A: {{run: x, grid: {{k: 12}}}}}}\n", "k of its grid must be a list"),
-        (f"{BLEU}rows: {{'{{n}}': {{run: x, grid: {{k: [1]}}}}}}\n", "no value for 'n'; there are: k"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}}}}}\n", "2 rows are named 'A'; .*of its grid"),
         (f"{BLEU}rows:\n  A: {{run: x}}\n  A: {{run: y}}\n", "line 4 on: 'A' is repeated; rename"),
     ],
 )
 def test_a_broken_definition_is_refused(tmp_path, text, message):
-    (tmp_path / "broken.yaml").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(UserError, match=message) as refused:
+    (tmp_path / "broken.yaml").write_text(text)
+    with pytest.raises(UserError, match=message):
         load_table(str(tmp_path / "broken.yaml"))
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "table, message",
     [
-        ("rows: {A: {run: transformer, on: B}}", "mine has no row 'B' with a 'run'; those are: A"),
         ("rows: {A: {run: transformer, against: B}, B: {paper: [1]}}", "no row 'B' with a 'run'; those are: A"),
-        ("rows: {A: {run: transformer}}\nfigure: {x: BLEU, y: B}", "figure: x is 'BLEU'; it must be one of: B, rows"),
         ("rows: {A: {run: transformer}}\nfigure: {x: words}", "figure: x is 'words'; it must be one of: B, rows"),
         (
             "columns: {B: {corpus: toy, measure: blue}}\nrows: {A: {run: x}}",
             "column 'B': measure 'blue' is none of bleu",
-        ),
-        (
-            "columns: {B: {corpus: toy, measure: external/}}\nrows: {A: {run: x}}",
-            "'external/' is none of .*external/NAME",
         ),
     ],
 )
