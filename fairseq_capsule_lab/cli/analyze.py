@@ -39,7 +39,7 @@ OUTPUTS = together(
 )
 # The options of every kind.
 REPORT = together(
-    option("--out", arguments.output_folder, "DIR", "Folder for KIND.md, .csv, .png and .svg.", required=True),
+    option("--out", arguments.output_path, "DIR", "Folder for KIND.md, .csv, .png and .svg.", required=True),
     arguments.NAMES,
     arguments.JSON,
 )

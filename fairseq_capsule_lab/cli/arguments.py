@@ -117,29 +117,16 @@ def prepared_data(text: str) -> Path:
     return prepared_folder(folder) or folder
 
 
-def output_folder(text: str) -> Path:
-    """A type: a folder that exists or can be created."""
-    path = Path(given(text))
-    if path.is_file():
-        raise LabError(f"{path}: not a folder; name a folder, or a new name")
-    return path
+def output_path(text: str) -> Path:
+    """A type: a file or a folder to write."""
+    return Path(given(text))
 
 
 def absent_folder(text: str) -> Path:
     """A type: a folder that does not exist."""
-    path = Path(given(text))
+    path = output_path(text)
     if os.path.lexists(path):
         raise LabError(f"{path}: exists already; name a new folder")
-    return path
-
-
-def output_file(text: str) -> Path:
-    """A type: a file in an existing folder, or a device."""
-    path = Path(given(text))
-    if path.is_dir():
-        raise LabError(f"{path}: a folder; name a file")
-    if not Path(os.path.realpath(path)).parent.is_dir():
-        raise LabError(f"{path}: no such folder to write it in; create it or choose another")
     return path
 
 

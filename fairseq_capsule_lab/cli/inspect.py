@@ -31,7 +31,7 @@ SHOW = (
 @option("--split", given, "NAME", "The split that --ids refers to.", default="test")
 @BEAM
 @option("--against", input_file, "CHECKPOINT", AGAINST)
-@option("--out", arguments.output_folder, "DIR", PAGES, required=True)
+@option("--out", arguments.output_path, "DIR", PAGES, required=True)
 def inspect(args: Namespace) -> None:
     """Write pages, pictures and arrays of what a model routes while it translates.
 
@@ -76,7 +76,7 @@ def inspect(args: Namespace) -> None:
 @option("--split", given, "NAME", "The split that --id refers to.", default="test")
 @option("--show", given, "VIEW", SHOW, default="attention")
 @option("--layer", given, "N", "A layer, from 1.  [default: the top layer, as in the paper]")
-@option("--out", arguments.output_file, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
+@option("--out", arguments.output_path, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
 def picture(args: Namespace) -> None:
     """Draw one picture of inspect, of the sentence that --text or --id names."""
     one_of(args, "text", "id", required=True)

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import given, input_folder, output_folder
+from fairseq_capsule_lab.cli.arguments import given, input_folder, output_path
 from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
@@ -15,7 +15,7 @@ DATA = "OUT of the prepare script, or its bin. OUT/raw has the references."
 @command("report", "runs/transformer runs/capsule --data data/multi30k --out comparison")
 @argument("runs", input_folder, RUNS, "RUN", many=True)
 @option("--data", arguments.prepared_data, "DATA", DATA, required=True)
-@option("--out", output_folder, "DIR", "Folder for report.html.", required=True)
+@option("--out", output_path, "DIR", "Folder for report.html.", required=True)
 @option("--split", given, "NAME", "The evaluated split.", default="test")
 @option("--results", given, "NAME", "The --results of evaluate.sh.", default="evaluation")
 @arguments.NAMES

@@ -71,9 +71,8 @@ FAULTS = {
     arguments.input_file: FILE,
     **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), FOLDER),
     arguments.existing: {"missing": "missing", "no value": ""},
-    **dict.fromkeys((arguments.output_folder, arguments.absent_folder), {"no value": "", "a file": "file"}),
-    arguments.output_file: {"no value": "", "a folder": "folder", "nowhere": "missing/new"},
-    arguments.given: {"no value": ""},
+    **dict.fromkeys((arguments.output_path, arguments.given), {"no value": ""}),
+    arguments.absent_folder: {"no value": "", "a file": "file"},
 }
 VALID = {"checkpoint": "file", "data": "folder", "hypothesis": "file", "first": "file", "source": "file"}
 VALID |= {"run": "folder", "teacher": "file"}

@@ -35,12 +35,10 @@ def test_a_routed_model_is_refused_with_the_way_to_a_student(refused, world, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_an_existing_place_is_refused(refused, world, tmp_path):
-    line = refused("export", world / "plain.pt", world / "prepared", tmp_path, *TO)
-    assert line == f"{tmp_path}: exists already; name a new folder"
-    (tmp_path / "link").symlink_to("nothing")
-    assert "link: " in refused("export", world / "plain.pt", world / "prepared", tmp_path / "link", *TO)
-    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+def test_an_existing_folder_is_not_changed(refused, world, tmp_path):
+    (tmp_path / "mine").touch()
+    assert "exists already" in refused("export", world / "plain.pt", world / "prepared", tmp_path, *TO)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_nothing_is_left_of_a_failed_write(refused, world, tmp_path, monkeypatch):
