@@ -105,8 +105,8 @@ def read_systems(
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     evaluation = RunFolder(run).evaluation(split, results)
-    if not evaluation.translations.is_file():
-        others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
+    if not evaluation.scores_file.is_file():
+        others = sorted(path.parent.name for path in run.glob(f"{results}/*/scores.json"))
         advice = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
         raise LabError(f"{run}: not evaluated on '{split}'; {advice} scripts/evaluate.sh --split {split} {run} {data}")
     return evaluation
