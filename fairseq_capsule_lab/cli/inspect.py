@@ -92,9 +92,8 @@ def picture(args: Namespace) -> None:
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
-    shown = next((view.name for view in inspection.views if args.show in (view.name, view.short)), args.show)
     places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(shown, **places)
+    figure = inspection.plot(args.show, **places)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, drawn.getvalue())

@@ -5,7 +5,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 import matplotlib
 import numpy as np
@@ -13,8 +13,10 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
-from fairseq_capsule_lab.pages.sentences import RoutedSentence
 from fairseq_capsule_lab.pages.template import render
+
+if TYPE_CHECKING:
+    from fairseq_capsule_lab.pages.inspection import InspectedSentence
 
 LARGEST = 4_800_000  # maximum bytes of a page
 DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
@@ -28,7 +30,7 @@ DIFFERENCE = (
 )
 
 
-def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] = None) -> str:
+def page_html(inspection: "InspectedSentence", *, summary: Optional[Dict[str, Any]] = None) -> str:
     """The page of a sentence. It needs no other file and no network.
 
     Args:
@@ -41,7 +43,7 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
     return page
 
 
-def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits: int) -> str:
+def _page(inspection: "InspectedSentence", summary: Optional[Dict[str, Any]], digits: int) -> str:
     arrays = inspection.arrays
     content = {
         "source": inspection.source,
