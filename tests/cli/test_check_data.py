@@ -228,6 +228,15 @@ def test_json_contains_splits_and_findings(command, data):
     assert (finding["file"], finding["line"], finding["lines"]) == ("bin/test.en-de.de.bin", 2, 1)
 
 
+def test_other_folders_are_refused(refused, data):
+    assert "no dict.*.txt; name a folder that fairseq-preprocess made" in refused("check-data", data / "raw")
+    shutil.rmtree(data / "raw")
+    shutil.rmtree(data / "bpe")
+    for file in (data / "bin").glob("*.*-*.*"):
+        file.unlink()
+    assert "bin: no text of its languages; " in refused("check-data", data)
+
+
 def test_a_missing_training_set_is_noted(command, data):
     for file in (data / "bin").glob("train.*"):
         file.unlink()

@@ -43,7 +43,7 @@ def test_every_run_can_start(scale, places):
         assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
         assert run.regime.hours > 0
-        assert run.setting.prepare[0].startswith("scripts/prepare") and run.setting.decode
+        assert (REPOSITORY / run.setting.prepare[0]).is_file() and run.setting.decode
     for run in runs.values():
         config = composed_of(run)  # Hydra refuses unknown keys
         if run.user_dir:  # its models are registered only where the plugin is imported
@@ -137,8 +137,10 @@ BLEU = "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\n"
         (f"{BLEU}rows: {{A: {{runs: x}}}}\n", "row 'A': 'runs' is none of against, grid, "),
         (f"{BLEU}rows: {{A: {{run: [x]}}}}\n", "row 'A': run must be text"),
         ("title: x\ncolumns: {B: {corpus: multi30k, measure: bleu, only: both}}\nrows: {A: {run: x}}\n", "not OPTION="),
+        (f"{BLEU}paper: nobody\nrows: {{A: {{run: x}}}}\n", "'nobody' is none of .*; add it to .*papers.yaml"),
         (f"{BLEU}rows: {{A: {{run: x, paper: [1, 2]}}}}\n", "paper must be a list of at most 1 figures"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}, paper: [1, 2]}}}}\n", "figures for each of its 2 points"),
+        (f"{BLEU}rows: {{A: {{run: x, grid: {{k: 12}}}}}}\n", "k of its grid must be a list"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}}}}}\n", "2 rows are named 'A'; .*of its grid"),
         (f"{BLEU}rows:\n  A: {{run: x}}\n  A: {{run: y}}\n", "line 4 on: 'A' is repeated; rename"),
     ],
@@ -185,9 +187,3 @@ def test_an_override_that_is_not_a_setting_is_refused():
         composed("toy", "transformer", ("model.colour=red",))
     with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):
         composed("toy", "nothing", ())
-
-
-def test_every_prepare_script_of_the_small_scales_exists():
-    for scale in ("small", "smoke"):
-        for corpus in ("wmt14-en-de", "lcsts"):
-            assert (REPOSITORY / load_scale(scale).setting("weng", corpus, False).prepare[0]).is_file()
