@@ -71,7 +71,7 @@ async function render() {
   const bags = steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // a later choice replaces this one
   leave([]);
-  const focused = document.activeElement?.dataset.name; // replaced elements lose the focus
+  const focused = document.activeElement?.ariaLabel; // replaced elements lose the focus
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
@@ -82,7 +82,7 @@ async function render() {
   }
   if (steps) drawSteps(pictures, bags, state);
   else element("stepping").replaceChildren();
-  if (focused) document.querySelector(`#panels [data-name="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) document.querySelector(`#panels [aria-label="${CSS.escape(focused)}"]`)?.focus();
   document.body.dataset.drawn = turn;
 }
 

@@ -318,11 +318,11 @@ def test_all_heads_are_shown_and_a_click_enlarges_one(opened, number, view, axis
     assert figures == (8 if number == 1 else 1) and page.count(".multiple") == figures * labels
     before = page.pixels()
     chosen = page.find(".multiple:not([aria-pressed=true])")
-    name = chosen.get_attribute("data-name")
+    name = chosen.get_attribute("aria-label")
     page.changing(chosen.click)
-    assert page.find(".multiple[aria-pressed=true]").get_attribute("data-name") == name
+    assert page.find(".multiple[aria-pressed=true]").get_attribute("aria-label") == name
     assert f"{axis}={page.value(f'#choice-{axis}')}" in page.browser.current_url and page.pixels() != before
-    focused = page.browser.switch_to.active_element.get_attribute("data-name")
+    focused = page.browser.switch_to.active_element.get_attribute("aria-label")
     assert focused == name  # the keyboard continues from there
 
 
@@ -334,10 +334,10 @@ def test_the_entropy_of_heads_and_of_parts_is_shown(opened):
     page = opened(1, view="encoder_attention", layer=2, words="parts")
     shares = page.arrays["encoder_attention"][1]
     expected = (-(shares * np.log(shares)).sum(-1) / np.log(shares.shape[-1])).mean(-1)
-    labels = [each.get_attribute("textContent") for each in page.browser.find_elements("css selector", ".multiple")]
-    for head, (label, value) in enumerate(zip(labels[8:12], expected), start=1):
-        name, number = label.split(", entropy ")
-        assert name == f"attention, head {head}" and abs(float(number) - value) < 0.01
+    heads = page.browser.find_elements("css selector", ".multiple")[8:12]
+    for head, (button, value) in enumerate(zip(heads, expected), start=1):
+        assert button.get_attribute("aria-label") == f"attention, head {head}"
+        assert abs(float(button.find_element("css selector", "small").text) - value) < 0.01
     page.choose("#view", "past_future")
     parts = page.arrays["assignment"]
     cells = -(parts * np.log(parts)).sum(-1) / np.log(3)
