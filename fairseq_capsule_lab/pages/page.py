@@ -5,7 +5,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 import matplotlib
 import numpy as np
@@ -14,9 +14,6 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
 from fairseq_capsule_lab.pages.template import render
-
-if TYPE_CHECKING:
-    from fairseq_capsule_lab.pages.inspection import InspectedSentence
 
 LARGEST = 4_800_000  # maximum bytes of a page
 DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
@@ -30,10 +27,11 @@ DIFFERENCE = (
 )
 
 
-def page_html(inspection: "InspectedSentence", *, summary: Optional[Dict[str, Any]] = None) -> str:
+def page_html(inspection: Any, *, summary: Optional[Dict[str, Any]] = None) -> str:
     """The page of a sentence. It needs no other file and no network.
 
     Args:
+        inspection: an `InspectedSentence`, whose module imports this one.
         summary: for a page in a folder, its entry in lists of pages; the page then links to the index and the others.
     """
     for digits in DIGITS:
@@ -43,7 +41,7 @@ def page_html(inspection: "InspectedSentence", *, summary: Optional[Dict[str, An
     return page
 
 
-def _page(inspection: "InspectedSentence", summary: Optional[Dict[str, Any]], digits: int) -> str:
+def _page(inspection: Any, summary: Optional[Dict[str, Any]], digits: int) -> str:
     arrays = inspection.arrays
     content = {
         "source": inspection.source,
