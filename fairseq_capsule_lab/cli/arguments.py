@@ -76,8 +76,13 @@ def language_of(reference: Path) -> str:
 
 
 def system_names(given: Sequence[str] | None, paths: Sequence[Path]) -> list[str]:
-    """The names of --names, by default the paths; raises a LabError if they are not different, one for each path."""
-    names = given or [str(path) for path in paths]
+    """The names of --names, by default the paths from their common folder on.
+
+    Raises:
+        LabError: the names are not different, or not one for each path.
+    """
+    folder = os.path.commonpath([path.absolute().parent for path in paths])
+    names = given or [os.path.relpath(path, folder) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
         raise LabError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
     return list(names)

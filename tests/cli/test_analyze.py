@@ -60,11 +60,11 @@ def analyze(command, tmp_path):
 def test_lengths_are_grouped_by_intervals(analyze, first, second):
     rows = analyze("lengths", first, second, "--intervals", "2,6")
     assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [
-        (str(output), words, number)
-        for output in (first, second)
+        (name, words, number)
+        for name in ("first.out", "second.out")
         for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # the last sentence has 12 words with subwords joined
     ]
-    assert [row["bleu"] for row in rows if row["system"] == str(second)] == pytest.approx([0, 100, 100])
+    assert [row["bleu"] for row in rows if row["system"] == "second.out"] == pytest.approx([0, 100, 100])
     assert rows[1]["length_ratio"] == pytest.approx(4 / 5)
 
 
@@ -92,19 +92,19 @@ def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_pat
         (tmp_path / f"train.{language}").write_text(text, encoding="utf-8")
     training = "--train", tmp_path / "train.en", tmp_path / "train.de"
     rows = analyze("coverage", first, second, *training, "--runs", 2)
-    assert [row["system"] for row in rows] == [str(first), str(second)]
+    assert [row["system"] for row in rows] == ["first.out", "second.out"]
     assert all(0.5 < row["cdr"] <= 1 for row in rows)
     assert all(0 <= row[kind] <= 100 for row in rows for kind in ("under", "over"))  # eflomal samples without a seed
 
 
 def test_cases_show_the_largest_differences(analyze, first, second, tmp_path):
-    rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu", "--names", "first", "second")
+    rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu")
     assert [row["sentence"] for row in rows] == [0, 1, 2, 3]
     assert rows[0]["difference"] == pytest.approx(100 - rows[0]["first_score"])
     assert rows[3]["second"] == TARGETS[3]  # subwords joined
     markdown = (tmp_path / "out/cases.md").read_text(encoding="utf-8")
-    assert "| second, 100.0 | ein hund läuft im **park** |" in markdown
-    assert "| first, 100.0 | **eine katze** |" in markdown
+    assert "| second.out, 100.0 | ein hund läuft im **park** |" in markdown
+    assert "| first.out, 100.0 | **eine katze** |" in markdown
 
 
 class TestRefusals:

@@ -43,7 +43,7 @@ def test_the_page_contains_runs_and_sentences(command, words, place):
     result = command(*words)
     assert result.status == 0 and result.out == f"{place / 'out/report.html'}: runs: 2; sentences: 30\n"
     data = data_of(place / "out/report.html")
-    assert data["systems"] == [str(place / "a"), str(place / "b")] and len(data["sentences"]) == 30
+    assert data["systems"] == ["a", "b"] and len(data["sentences"]) == 30
     assert data["sentences"][0]["source"] == (place / "data/raw/test.en").read_text().splitlines()[0]
 
 
@@ -59,7 +59,7 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     for name in ("train.log", "manifest.json", "settings.json"):
         (place / "a" / name).unlink()
     assert command(*words).status == 0
-    assert f"No validation in the log of: {place / 'a'}." in (place / "out/report.html").read_text()
+    assert "No validation in the log of: a." in (place / "out/report.html").read_text()
 
 
 def test_settings_in_which_the_runs_differ_are_named(command, words, place, undrawn):
