@@ -8,7 +8,6 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, load_table, table_names
-from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
@@ -61,12 +60,10 @@ def test_compared_rows_start_from_the_same_baseline(places):
 
 
 @pytest.mark.parametrize("name", table_names())
-def test_columns_and_figures_are_valid(name):
+def test_figures_of_papers_are_numbers(name):
     table = load_table(name)
-    assert all(column.measure in MEASURES for column in table.columns)
     printed = [figure for row in table.rows for figure in row.paper if figure]
     assert printed or table.figure
-    assert all(table.figure.get(axis, "rows") in ["rows", *(c.label for c in table.columns)] for axis in "y")
     for figure in printed:
         float(figure.rstrip("M"))
     if "figure" in name:
