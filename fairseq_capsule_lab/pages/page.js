@@ -28,6 +28,7 @@ function fill(select, options, value) {
 
 function drawControls(state) {
   const { view, places, joined } = state;
+  document.documentElement.dataset.theme = address.get("theme") ?? "";
   fill(element("view"), page.views.map(({ name, title }) => [name, title]), view.name);
   element("joined").checked = joined;
   element("title").textContent = view.title;
@@ -97,6 +98,7 @@ function start() {
   }
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
   element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
+  element("theme").addEventListener("click", () => choose({ theme: isDark() ? "light" : "dark" }));
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (width !== (width = window.innerWidth)) render();

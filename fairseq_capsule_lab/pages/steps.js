@@ -1,5 +1,6 @@
 // A view step by step: the parts of every source word before each word of the translation is generated.
 
+const PAUSE = 1200; // milliseconds per step during playback
 const PARTS = 4; // number of colours in the style
 
 // The model's own pictures, or those of the other model if it has none.
@@ -80,12 +81,17 @@ async function bagList(model, bag, step, said, decimals) {
   return make("div", {}, make("p", {}, `Words that ${bag.toUpperCase()} predicts; bold: ${meaning}`), list);
 }
 
-// ---- the slider and its number
+// ---- the slider, its number and the playback button
+
+let playing = null; // the timer of the playback
 
 function stepper() {
   const range = make("input", { type: "range", id: "step", min: 1 });
-  range.addEventListener("input", () => choose({ step: stepsOf(chosen()).groups[range.value - 1][0] + 1 }));
-  return make("span", { className: "stepper" }, make("label", {}, "step", range), make("span", { id: "step-number" }));
+  range.addEventListener("input", () => goTo(range.value - 1));
+  const button = make("button", { type: "button", id: "play" });
+  button.addEventListener("click", () => (playing ? pause() : play()));
+  const label = make("label", {}, "step", range);
+  return make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button);
 }
 
 function updateStepper(state) {
@@ -93,4 +99,29 @@ function updateStepper(state) {
   element("step").max = groups.length;
   element("step").value = place + 1;
   element("step-number").textContent = `${place + 1} of ${groups.length}`;
+  element("play").textContent = playing ? "pause" : "play";
+}
+
+function goTo(place) {
+  choose({ step: stepsOf(chosen()).groups[place][0] + 1 });
+}
+
+function play() {
+  const { groups, place } = stepsOf(chosen());
+  if (place + 1 === groups.length) goTo(0);
+  playing = setInterval(goOn, PAUSE);
+  render();
+}
+
+function goOn() {
+  const state = chosen();
+  const { groups, place } = stepsOf(state);
+  if (state.view.steps && place + 1 < groups.length) goTo(place + 1);
+  else pause();
+}
+
+function pause() {
+  clearInterval(playing);
+  playing = null;
+  render();
 }

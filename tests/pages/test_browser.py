@@ -293,11 +293,17 @@ def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
 
 
-def test_the_page_has_the_light_or_dark_theme_of_the_system(opened, wide_as):
+def test_the_page_has_the_theme_of_the_system_unless_the_reader_chooses_one(opened, wide_as):
     page = opened(1)
-    for scheme, expected in (("dark", "rgb(22, 24, 27)"), ("light", "rgb(255, 255, 255)")):
-        wide_as(1200, scheme)
-        assert page.wait(f"return getComputedStyle(document.body).backgroundColor == '{expected}'")
+    has_paper = "return getComputedStyle(document.body).backgroundColor == arguments[0]"
+    papers = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 27)"}
+    for system, paper in papers.items():
+        wide_as(1200, system)
+        assert page.wait(has_paper, paper)
+    for system, chosen in (("dark", "light"), ("light", "dark")):
+        wide_as(1200, system)
+        page.click("#theme")
+        assert page.wait(has_paper, papers[chosen]) and f"theme={chosen}" in page.browser.current_url
 
 
 def test_choices_are_kept_when_the_sentence_changes(opened):
@@ -350,10 +356,16 @@ def test_the_entropy_of_heads_and_of_parts_is_shown(opened):
     assert abs(mean_entropy(figure.find_element("css selector", ".entropy").text) - np.mean(rows)) < 0.01
 
 
-def test_words_are_the_steps(opened):
+def test_words_are_the_steps_and_the_page_plays_them(opened):
+    from selenium.webdriver.common.keys import Keys
+
     page = opened(1, view="past_future", step=4)
     assert page.find("#step").get_attribute("max") == "4" and page.find("#step-number").text == "3 of 4"
     assert page.find("[aria-current]").text == "geteilt"
+    page.find("#play").send_keys(Keys.ENTER)
+    page.wait("return document.getElementById('play').textContent == 'pause'")
+    page.wait("return document.getElementById('step-number').textContent == '4 of 4'")
+    page.wait("return document.getElementById('play').textContent == 'play'")
     widths = page.browser.execute_script(
         "return [...document.querySelectorAll('#stepping .shares')].map((each) => each.getBoundingClientRect().width)"
     )
