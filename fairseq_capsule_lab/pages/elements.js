@@ -10,7 +10,7 @@ function make(tag, properties = {}, ...children) {
 }
 
 // The choices of the reader.
-const address = new URLSearchParams(location.hash.slice(1));
+let address = new URLSearchParams(location.hash.slice(1));
 
 // Stores choices in the address. An empty value removes one.
 function keep(changes) {

@@ -1,4 +1,4 @@
-// The address stores the choices. After a choice everything is redrawn.
+// The address stores the choices. When it changes, everything is redrawn.
 
 // ---- choices
 
@@ -99,6 +99,10 @@ function start() {
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
   element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
   element("theme").addEventListener("click", () => choose({ theme: isDark() ? "light" : "dark" }));
+  window.addEventListener("hashchange", () => {
+    address = new URLSearchParams(location.hash.slice(1));
+    render();
+  });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (width !== (width = window.innerWidth)) render();
