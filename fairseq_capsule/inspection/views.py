@@ -80,7 +80,7 @@ class View:
         short: a shorter name, if it has one. Views of which a model has only one may share it.
         title, caption: texts for the reader. The caption describes what all panels have in common.
         panels: the panels that a model may have.
-        steps: the axis along which the page can play step by step, or None. The panels then show the parts of each
+        steps: the axis along which the page can be stepped through, or None. The panels then show the parts of each
             source word, and the arrays `past_words`, `past_probabilities`, … are listed next to them.
     """
 

@@ -39,7 +39,7 @@ OUTPUTS = together(
 )
 # The options of every kind.
 REPORT = together(
-    option("--out", arguments.output_folder, "DIR", "Folder for KIND.md, .csv, .png and .svg.", required=True),
+    option("--out", arguments.output_path, "DIR", "Folder for KIND.md, .csv, .png and .svg.", required=True),
     arguments.NAMES,
     arguments.JSON,
 )
@@ -175,7 +175,7 @@ def routing(args: Namespace) -> None:
 @option("--iterations", whole_numbers(1, 100), "SET", "Numbers of iterations, such as 1-5 or 1,3.", default="1-5")
 @option("--option", given, "NAME", "The option that sets them, for a model with several routings.")
 @arguments.BEAM
-@option("--lenpen", float, "X", "Length penalty.", default=1)
+@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
 @LOWERCASE
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @REPORT
@@ -214,7 +214,7 @@ def _of_outputs(args: Namespace) -> tuple[list[str], list["Translations"]]:
 
 
 def _of_checkpoints(args: Namespace) -> tuple[list[str], list[Path], Path, str]:
-    return arguments.system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split
+    return arguments.system_names(args.names, args.checkpoints), args.checkpoints, args.data, args.split
 
 
 def _write(args: Namespace, report: "Report") -> None:

@@ -30,7 +30,18 @@ MOST_SEED = 2**32 - 1  # the largest seed of numpy
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 positive_int = click.IntRange(1)
-percentage = click.FloatRange(0, 100)
+
+
+def number(least: float, most: float) -> Callable[[str], float]:
+    """A type: a number from `least` to `most`. For click, nan is in every range."""
+
+    def parse(text: str) -> float:
+        value = float(text)  # click refuses what raises a ValueError
+        if not least <= value <= most:
+            raise click.BadParameter(f"{text} is not a number from {least:g} to {most:g}.")
+        return value
+
+    return parse
 
 
 def whole_numbers(least: int, most: int) -> Callable[[str], list[int]]:
@@ -56,13 +67,6 @@ def given(text: str) -> str:
     return text
 
 
-def language_code(text: str) -> str:
-    """A type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
-    if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > 40:
-        raise click.BadParameter(f"{text[:40]!r} is not a language code such as de or pt_BR.")
-    return text
-
-
 def language_of(reference: Path) -> str:
     """The language in the suffix of a file name, as in `test.de`; raises a LabError if the name has no such suffix."""
     ending = reference.suffix[1:]
@@ -71,37 +75,37 @@ def language_of(reference: Path) -> str:
     return ending
 
 
-def system_names(given: Sequence[str] | None, paths: Sequence[Path], parts: int = 1) -> list[str]:
-    """The names of --names for files or folders, or by default the last `parts` parts of their paths.
-
-    A file's name is without its suffix if this leaves different names. If names are equal, they have more parts.
+def system_names(given: Sequence[str] | None, paths: Sequence[Path]) -> list[str]:
+    """The names of --names, by default the paths from their common folder on.
 
     Raises:
         LabError: the names are not different, or not one for each path.
     """
-    names = list(given or ())
-    for length in range(parts, parts + max(len(path.parts) for path in paths)) if not given else ():
-        ends = [Path(*path.parts[-length:]) for path in paths]
-        stems = [end if path.is_dir() else end.with_suffix("") for end, path in zip(ends, paths)]
-        names = [str(name) for name in (stems if len(set(stems)) == len(stems) else ends)]
-        if len(set(names)) == len(names):
-            break
+    folder = os.path.commonpath([path.absolute().parent for path in paths])
+    names = given or [os.path.relpath(path, folder) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
         raise LabError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
-    return names
+    return list(names)
 
 
 # --- files and folders -----------------------------------------------------------------------------------------------
 
 
+def existing(text: str) -> Path:
+    """A type: a file or a folder. A missing one raises an OSError that names it."""
+    path = Path(given(text))
+    path.stat()
+    return path
+
+
 def input_file(text: str) -> Path:
     """A type: a readable file."""
-    return regular_file(_existing(text))
+    return regular_file(existing(text))
 
 
 def input_folder(text: str) -> Path:
     """A type: a readable folder."""
-    path = _existing(text)
+    path = existing(text)
     if not path.is_dir():
         raise LabError(f"{path}: not a folder; name a folder")
     return path
@@ -118,46 +122,16 @@ def prepared_data(text: str) -> Path:
     return prepared_folder(folder) or folder
 
 
-def input_path(text: str) -> Path:
-    """A type: a readable file or folder."""
-    return input_folder(text) if _existing(text).is_dir() else input_file(text)
-
-
-def output_folder(text: str) -> Path:
-    """A type: a folder that exists or can be created."""
-    path = _path(text)
-    if path.is_file():
-        raise LabError(f"{path}: not a folder; name a folder, or a new name")
-    return path
+def output_path(text: str) -> Path:
+    """A type: a file or a folder to write."""
+    return Path(given(text))
 
 
 def absent_folder(text: str) -> Path:
     """A type: a folder that does not exist."""
-    path = _path(text)
+    path = output_path(text)
     if os.path.lexists(path):
         raise LabError(f"{path}: exists already; name a new folder")
-    return path
-
-
-def output_file(text: str) -> Path:
-    """A type: a file in an existing folder, or a device."""
-    path = _path(text)
-    if path.is_dir():
-        raise LabError(f"{path}: a folder; name a file")
-    if not Path(os.path.realpath(path)).parent.is_dir():
-        raise LabError(f"{path}: no such folder to write it in; create it or choose another")
-    return path
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise LabError("an empty file name: name a file or a folder")
-    return Path(text)
-
-
-def _existing(text: str) -> Path:
-    path = _path(text)
-    path.stat()  # raises an OSError with the path and the reason
     return path
 
 
@@ -188,8 +162,9 @@ DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = flag("--json", "Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
+LENGTH_PENALTY = number(-MOST, MOST)
 BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
-LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
+LANGUAGE = option("--lang", given, "LANG", "Language of the translations.  [default: the suffix of REF]")
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
 INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
 OTHER_REFERENCE = flag("--other-reference", "Accept a REF that is another text than the T- lines of an output.")

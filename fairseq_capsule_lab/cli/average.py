@@ -4,7 +4,7 @@ import io
 from argparse import Namespace
 from pathlib import Path
 
-from fairseq_capsule_lab.cli.arguments import USER_DIR, input_path, output_file, positive_int
+from fairseq_capsule_lab.cli.arguments import USER_DIR, existing, output_path, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, flag, one_of, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
@@ -13,12 +13,12 @@ DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates add
 
 
 @command("average", "runs/capsule --last 5")
-@argument("inputs", input_path, "The --save-dir of a training, or checkpoints.", "RUN|FILE", many=True)
+@argument("inputs", existing, "The --save-dir of a training, or checkpoints.", "RUN|FILE", many=True)
 @option("--last", positive_int, "N", "The last N checkpoints of RUN.")
 @option("--best", positive_int, "N", "The N checkpoints of RUN with the best validation score.")
 @flag("--updates", "Use the checkpoints of --save-interval-updates instead of those of epochs.")
 @option("--upto", positive_int, "EPOCH", "Use checkpoints up to this epoch.")
-@option("--output", output_file, "FILE", f"The file to write.  [default: {DEFAULT}]")
+@option("--output", output_path, "FILE", f"The file to write.  [default: {DEFAULT}]")
 @USER_DIR
 def average(args: Namespace) -> None:
     """Average the last or the best checkpoints of a run, or the checkpoints that you name."""
@@ -32,7 +32,7 @@ def average(args: Namespace) -> None:
     if not output:
         kind, number = ("last", args.last) if args.last else ("best", args.best)
         suffix = ("_updates" if args.updates else "") + (f"_upto{args.upto}" if args.upto else "")
-        output = output_file(str(args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"))
+        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"
     checkpoint = average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)

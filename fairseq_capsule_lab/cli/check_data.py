@@ -5,7 +5,7 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from capsule_routing.errors import one_line
-from fairseq_capsule_lab.cli.arguments import percentage, positive_int, prepared_data
+from fairseq_capsule_lab.cli.arguments import number, positive_int, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 
 DIR = "OUT of a prepare script or its bin, or a folder of fairseq-preprocess, which allows fewer checks."
@@ -16,8 +16,8 @@ OVERLAP = "Maximum share of a validation or test set that is also in the trainin
 @command("check-data", "data/multi30k")
 @argument("folder", prepared_data, DIR, "DIR")
 @option("--longest", positive_int, "N", "Maximum tokens in a sentence.", default=1024)
-@option("--most-unknown", percentage, "PERCENT", UNKNOWN, default=5)
-@option("--most-overlap", percentage, "PERCENT", OVERLAP, default=1)
+@option("--most-unknown", number(0, 100), "PERCENT", UNKNOWN, default=5)
+@option("--most-overlap", number(0, 100), "PERCENT", OVERLAP, default=1)
 @flag("--json", "Print one JSON object instead of the table.")
 def check_data(args: Namespace) -> int:
     """Check prepared data before a model trains on it. The exit status is 1 if there is something to fix."""

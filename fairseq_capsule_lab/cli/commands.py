@@ -77,13 +77,12 @@ def _join_values(words: Sequence[str], several: Collection[str], ctx: click.Cont
 
 
 def command(
-    name: str, example: str, results: Mapping[str, str] = {}, group: click.Group | None = None
+    name: str, example: str, group: click.Group | None = None
 ) -> Callable[[Callable[[Namespace], Any]], Command]:
     """Make a function of the values of the arguments a command.
 
     Args:
         example: the words of a command line after the name of the command.
-        results: the files that the command makes, and what they are.
         group: the command of which this is a part.
     """
 
@@ -92,7 +91,7 @@ def command(
         def call(**values: Any) -> Any:
             return function(Namespace(**values))
 
-        made = click.command(name, cls=Command, example=example, results=results)(call)
+        made = click.command(name, cls=Command, example=example)(call)
         if group:
             group.add_command(made)
         return made

@@ -4,23 +4,16 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, data_folder, given, input_file, positive_int
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, LENGTH_PENALTY, data_folder, given, input_file, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, option
 
-RESULTS = {
-    "OUT/bin": "DATA with the teacher's translations as targets of the training set. The dictionaries, validation and "
-    "test sets are those of DATA.",
-    "OUT/shards": "The teacher's output.",
-    "OUT/manifest.tsv": "Command, versions, hashes, counts.",
-}
 
-
-@command("distill", "runs/teacher/checkpoint_best.pt data/multi30k data/distilled", RESULTS)
+@command("distill", "runs/teacher/checkpoint_best.pt data/multi30k data/distilled")
 @argument("teacher", input_file, "A checkpoint of any translation model that fairseq and this package load.")
 @argument("data", data_folder, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
 @argument("out", given, "The folder to make.")
 @option("--beam", positive_int, "N", "Beam size of the teacher.", default=8)
-@option("--lenpen", float, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
+@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
 @option("--shards", positive_int, "N", "Pieces of the training set. Finished ones survive an interruption.", default=32)
 @option("--processes", positive_int, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)
@@ -28,6 +21,8 @@ RESULTS = {
 @DRY_RUN
 def distill(args: Namespace) -> None:
     """Translate the training set with a teacher, as the data of students.
+
+    OUT/bin is then DATA with the translations as the targets of the training set.
 
     A sentence keeps its own target if its translation is empty or reaches the maximum length (twice the source plus
     10), or if the teacher skips it because it is too long. The command prints how many do.

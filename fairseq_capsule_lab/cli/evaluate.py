@@ -6,6 +6,7 @@ import click
 
 from fairseq_capsule_lab.cli.arguments import (
     DRY_RUN,
+    LENGTH_PENALTY,
     LOWERCASE,
     given,
     input_folder,
@@ -14,11 +15,6 @@ from fairseq_capsule_lab.cli.arguments import (
 )
 from fairseq_capsule_lab.cli.commands import argument, command, option
 
-RESULTS = {
-    "RUN/evaluation/SPLIT/generate.out": "The output of fairseq-generate, with all N best.",
-    "RUN/evaluation/SPLIT/translations.LANG": "Detokenised translations.",
-    "RUN/evaluation/SPLIT/scores.txt": "Every figure with its label and signature; scores.json has the same.",
-}
 DATA = "OUT of a prepare script, or its bin. OUT/bin is translated; OUT/raw has the references: test.de, test.en1, …"
 SPLITS = "One or several splits: --split test --split test1, or --split test,test1.  [default: test]"
 CHECKPOINTS = (
@@ -28,13 +24,13 @@ CHECKPOINTS = (
 PLUGIN = "The plugin that defines the model, if it is your own. It is a program, so RUN alone cannot name it."
 
 
-@command("evaluate", "runs/capsule data/multi30k --against runs/transformer", RESULTS)
+@command("evaluate", "runs/capsule data/multi30k --against runs/transformer")
 @argument("run", input_folder, "The run folder of a training, or another folder with fairseq's checkpoints.")
 @argument("data", prepared_data, DATA)
 @option("--split", given, "NAME", SPLITS, multiple=True)
 @option("--checkpoints", given, "WHICH", CHECKPOINTS)
 @option("--beam", positive_int, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
-@option("--lenpen", float, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
+@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
 @option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE

@@ -14,8 +14,6 @@ from fairseq_capsule_lab.cli.commands import argument, command, option
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
 
-# `export.to_LIBRARY`, which is imported when it is named, and its own options.
-LIBRARIES = {"fairseq": (), "transformers": ("license", "scores", "dtype")}
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
 
 
@@ -28,16 +26,15 @@ def licence(text: str) -> str:
 @argument("checkpoint", input_file, "A trained Transformer.")
 @argument("data", prepared_data, "OUT of the prepare script, or its bin: dictionaries, codes, settings.")
 @argument("out", arguments.absent_folder, "A new folder.")
-@option("--to", click.Choice(list(LIBRARIES)), "", "The library that reads OUT.", required=True)
+@option("--to", click.Choice(["fairseq", "transformers"]), "", "The library that reads OUT.", required=True)
 @option("--license", licence, "NAME", "transformers: the licence that the model card states.  [default: unknown]")
 @option("--scores", input_file, "FILE", "transformers: a scores.json of scripts/evaluate.sh for the model card.")
 @option("--dtype", click.Choice(["float16", "bfloat16"]), "", "transformers: half precision, a file of half the size.")
 @USER_DIR
 def export(args: Namespace) -> None:
     """Write a trained Transformer for another library, with all that raw text needs."""
-    for other in LIBRARIES.keys() - {args.to}:
-        for foreign in (name for name in LIBRARIES[other] if getattr(args, name) is not None):
-            raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
+    if args.to == "fairseq" and (args.license or args.scores or args.dtype):
+        raise LabError("--license, --scores and --dtype belong to --to transformers; leave them out")
     if prepared_folder(args.data) is None:
         raise LabError(f"{args.data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
     from fairseq_capsule.checkpoints.models import load_model

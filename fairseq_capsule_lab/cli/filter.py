@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from capsule_routing.text.preparation import cut_chinese, split_by_pieces
-from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, positive_int
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords, texts
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
@@ -84,7 +84,7 @@ def held_out_pairs(args: Namespace) -> None:
 
 @command("similar-pairs", "--max-length 250 --ratio 9 train.en train.de clean.en clean.de", group=filter)
 @option("--max-length", positive_int, "N", "The largest number of words of a sentence.  [default: any]")
-@option("--ratio", float, "X", "The largest ratio of the numbers of words; 0: any.", default=0)
+@option("--ratio", number(0, MOST), "X", "The largest ratio of the numbers of words; 0: any.", default=0)
 @option("--instead", input_file, "TEXT TEXT", "Write the lines of two other texts, parallel to these.", nargs=2)
 @PAIRS
 def similar_pairs(args: Namespace) -> None:

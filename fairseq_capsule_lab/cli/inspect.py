@@ -31,7 +31,7 @@ SHOW = (
 @option("--split", given, "NAME", "The split that --ids refers to.", default="test")
 @BEAM
 @option("--against", input_file, "CHECKPOINT", AGAINST)
-@option("--out", arguments.output_folder, "DIR", PAGES, required=True)
+@option("--out", arguments.output_path, "DIR", PAGES, required=True)
 def inspect(args: Namespace) -> None:
     """Write pages, pictures and arrays of what a model routes while it translates.
 
@@ -55,13 +55,14 @@ def inspect(args: Namespace) -> None:
         arguments.note_unknown_words(args, hub, sentences)
     inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
+    page = None
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             if not inspection.views:
                 raise LabError(f"{args.checkpoint}: a {kind} has no attention or capsules to show; give another model")
-            write_inspection(args.out, inspection)
+            page = write_inspection(args.out, inspection)
     finally:
-        if args.out.is_dir():  # list the pages that were written before an error too
+        if page:  # list the pages that were written before an error too
             write_lists(args.out)
     titles = ", ".join(view.title for view in inspection.views)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"
@@ -75,20 +76,15 @@ def inspect(args: Namespace) -> None:
 @option("--split", given, "NAME", "The split that --id refers to.", default="test")
 @option("--show", given, "VIEW", SHOW, default="attention")
 @option("--layer", given, "N", "A layer, from 1.  [default: the top layer, as in the paper]")
-@option("--out", arguments.output_file, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
+@option("--out", arguments.output_path, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
 def picture(args: Namespace) -> None:
     """Draw one picture of inspect, of the sentence that --text or --id names."""
     one_of(args, "text", "id", required=True)
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
-    from fairseq_capsule.inspection import all_views
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
-    named = [view for view in all_views() if args.show in (view.name, view.short)]
-    if not named:
-        names = dict.fromkeys(name for view in all_views() for name in (view.short, view.name) if name)
-        raise LabError(f"--show {args.show}: no such view; choose from {', '.join(names)}")
     hub = load_model(args, args.checkpoint)
     if args.id is None:
         sources = sentences_of_text(hub, [args.text])
@@ -96,9 +92,8 @@ def picture(args: Namespace) -> None:
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
-    shown = next((view for view in inspection.views if view in named), named[0])
     places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(shown.name, **places)
+    figure = inspection.plot(args.show, **places)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, drawn.getvalue())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import NOT_RUN, given, input_folder, positive_int
+from fairseq_capsule_lab.cli.arguments import MOST, NOT_RUN, given, input_folder, number, positive_int
 from fairseq_capsule_lab.cli.commands import Command, Group
 from fairseq_capsule_lab.corpora.own import take_texts
 from fairseq_capsule_lab.corpora.recipe import Recipe
@@ -23,7 +23,7 @@ CORPORA = {
     "toy": ("embedded", "TOY", "data/toy"),
     "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
-KINDS: dict[Any, Any] = {int: positive_int, float: click.FloatRange(0), str: given, Path: input_folder}
+KINDS: dict[Any, Any] = {int: positive_int, float: number(0, MOST), str: given, Path: input_folder}
 MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 

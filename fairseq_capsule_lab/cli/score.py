@@ -45,7 +45,7 @@ SCORING = together(
 @SCORING
 @option("--against", input_file, "OTHER", "Another HYP to compare with by a paired bootstrap for each measure.")
 @arguments.BOOTSTRAP
-@option("--output", arguments.output_file, "FILE", "Write the detokenised translations to FILE.")
+@option("--output", arguments.output_path, "FILE", "Write the detokenised translations to FILE.")
 def score(args: Namespace) -> None:
     """Compute BLEU and chrF of translations, or ROUGE of summaries, each with its label and signature."""
     from tqdm import tqdm

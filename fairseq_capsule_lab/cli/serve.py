@@ -8,7 +8,7 @@ from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, input_file, load_mode
 from fairseq_capsule_lab.cli.commands import command, option
 from fairseq_capsule_lab.errors import LabError
 
-AGAINST = "A further model of the same data, shown beside the first. May be repeated."
+AGAINST = "A further model of the same data, shown beside the first. May be repeated, for further translations."
 
 
 @command("serve", "runs/capsule/checkpoint_best.pt data/multi30k --against runs/transformer/checkpoint_best.pt")

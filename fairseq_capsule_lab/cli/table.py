@@ -11,7 +11,7 @@ from fairseq_capsule_lab.cli.arguments import (
     USER_DIR,
     given,
     input_file,
-    output_folder,
+    output_path,
     positive_int,
     whole_numbers,
 )
@@ -30,7 +30,7 @@ BASELINE = (
 )
 PLACES = together(
     option("--scale", given, "SCALE", f"The size of models and trainings: {', '.join(SCALES)}.", default="paper"),
-    option("--runs", output_folder, "DIR", "Folder of all runs.", default="runs"),
+    option("--runs", output_path, "DIR", "Folder of all runs.", default="runs"),
     flag("--figure", "Also draw the table, if its definition says how."),
     USER_DIR,
 )
@@ -40,12 +40,14 @@ PLACES = together(
 @click.argument("table", type=given, required=False, help="Such as duan-table2, or a YAML file.  [default: list all]")
 @PLACES
 @flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
-@option("--out", output_folder, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
+@option("--out", output_path, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
 def table(args: Namespace) -> None:
     """Print a paper's table with our figures beside the paper's. Without a name, list the tables."""
     if args.table:
         _show(args, _table(args))
         return
+    if click.get_current_context().meta["words"]:  # options of a table
+        raise click.UsageError("Missing argument 'TABLE'.")
     for name in definitions.table_names():
         print(f"{name:16} {definitions.load_table(name).title}")
 
@@ -59,7 +61,7 @@ def table(args: Namespace) -> None:
 )
 @option("--cores", positive_int, "N", "Cores of this machine.  [default: all]")
 @option("--baseline", input_file, "CHECKPOINT", BASELINE)
-@option("--data", output_folder, "DIR", "Folder of prepared corpora.", default="data")
+@option("--data", output_path, "DIR", "Folder of prepared corpora.", default="data")
 @option("--rows", Several(given), "ROW...", "Only these rows.  [default: all]")
 @flag("--report", "Also write a page with the table, its plot and the logs of trainings.")
 @flag("--dry-run", "Print every command with its GPUs, memory and minutes.")

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import output_folder, positive_int
+from fairseq_capsule_lab.cli.arguments import output_path, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, write_parallel
 from fairseq_capsule_lab.errors import LabError
@@ -16,7 +16,7 @@ ALIGNMENTS = "Also write train.align, …: which words of the tokenised sentence
 
 
 @command("toy-corpus", "toy --train 1000")
-@argument("out", output_folder, OUT)
+@argument("out", output_path, OUT)
 @option("--corpus", click.Choice(list(SUFFIXES)), "", CORPUS, default="english-german")
 @option("--train", positive_int, "N", "Training pairs.", default=SIZES["train"])
 @option("--valid", positive_int, "N", "Validation pairs.", default=SIZES["valid"])

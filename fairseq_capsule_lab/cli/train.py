@@ -10,13 +10,6 @@ from fairseq_capsule_lab.cli.commands import command, option
 
 PRECISIONS = ["fp32", "fp16", "bf16"]
 EXAMPLE = "configs/multi30k/capsule_transformer.yaml data/multi30k runs/capsule optimization.max_epoch=20"
-RESULTS = {
-    "OUT": "The run folder, with fairseq's checkpoints.",
-    "OUT/train.log": "The output of fairseq.",
-    "OUT/settings.json": "What identifies the training.",
-    "OUT/manifest.json": "Command, versions, hardware, effective batch, seed and times of each start.",
-    "OUT/finished": "It exists once the training is complete.",
-}
 OVERRIDE = re.compile(r"[+~]*[A-Za-z0-9_.]+=", re.ASCII)
 WORDS = (
     "CONFIG: a YAML file such as configs/multi30k/gdr_transformer.yaml. DATA: OUT of a prepare script or its bin, or a "
@@ -35,7 +28,7 @@ BASELINE = (
 )
 
 
-@command("train", EXAMPLE, RESULTS)
+@command("train", EXAMPLE)
 @click.argument("words", type=given, nargs=-1, metavar="CONFIG DATA OUT [KEY=VALUE]...", help=WORDS)
 @option("--gpus", click.IntRange(0, MOST), "N", "GPUs of each node; 0 trains on the CPU.  [default: all visible ones]")
 @option("--processes", positive_int, "N", "Processes of each node on the CPU.  [default: 1]")

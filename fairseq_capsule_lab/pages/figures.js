@@ -25,15 +25,10 @@ async function gather(panel, state) {
 }
 
 function figure(pictured, range, state) {
-  const { panel, title, rows, columns, axis, small, entropy } = pictured;
+  const { panel, title, axis, small, entropy } = pictured;
   const place = axis ? `, ${axis} ${state.places[axis]}` : "";
-  const canvas = make("canvas", { tabIndex: 0 });
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute(
-    "aria-label",
-    `${title}${place}: ${rows.labels.length} rows, ${columns.labels.length} columns; arrow keys read its numbers`,
-  );
-  canvas.dataset.name = title;
+  const ariaLabel = `${title}${place}: its numbers are in the table below`;
+  const canvas = make("canvas", { role: "img", ariaLabel });
   canvas.dataset.array = panel.difference ? `difference.${panel.array}` : panel.array;
   pictured.canvas = canvas;
   pictured.frame = make("div", { className: "picture" }, canvas);
@@ -54,14 +49,12 @@ function figure(pictured, range, state) {
 // Small pictures for all labels along an axis. A click enlarges one.
 function multiples({ title, axis, small }, range, state) {
   const buttons = small.map((each) => {
-    const image = each.columns.axis ? pixels(each, range) : make("span", { className: "bar" });
-    image.setAttribute("aria-hidden", "true");
+    const image = each.columns.axis ? pixels(each, range) : "";
     const average = each.entropy ? mean(each.entropy.found) : null;
-    const unseen = (textContent) => make("span", { className: "unseen", textContent });
-    const button = make("button", { type: "button", className: "multiple" }, image, unseen(`${title}, ${axis} `), each.label);
-    if (average !== null) button.append(make("small", {}, unseen(", entropy "), shownEntropy(average)));
-    button.dataset.name = `${title}, ${axis} ${each.label}`;
-    button.setAttribute("aria-pressed", String(each.label === state.places[axis]));
+    const ariaLabel = `${title}, ${axis} ${each.label}`;
+    const button = make("button", { type: "button", className: "multiple", ariaLabel }, image, each.label);
+    if (average !== null) button.append(make("small", {}, shownEntropy(average)));
+    button.ariaPressed = each.label === state.places[axis];
     button.addEventListener("click", () => choose({ [axis]: each.label }));
     return button;
   });
@@ -72,7 +65,7 @@ function multiples({ title, axis, small }, range, state) {
 }
 
 // A table of numbers, for screen readers and for copying. It is built when it is opened.
-function numbersAsTable({ title, rows, columns, values, decimals }) {
+function numbersAsTable({ rows, columns, values, decimals }) {
   const details = make("details", { className: "numbers" }, make("summary", { textContent: "numbers" }));
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
@@ -83,11 +76,7 @@ function numbersAsTable({ title, rows, columns, values, decimals }) {
       return make("tr", {}, heading("row", label), ...cells.map((text) => make("td", { textContent: text })));
     });
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
-    table.setAttribute("aria-label", title);
-    const scrolled = make("div", { className: "scrolled", tabIndex: 0 }, table);
-    scrolled.setAttribute("role", "region");
-    scrolled.setAttribute("aria-label", `numbers of ${title}`);
-    details.append(scrolled);
+    details.append(make("div", { className: "scrolled", tabIndex: 0 }, table));
   });
   return details;
 }

@@ -2,39 +2,101 @@
 
 import io
 import warnings
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairseq_capsule.inspection import gather_arrays
-from fairseq_capsule.inspection.views import OTHER, Sentence
+from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
+from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import plot_view
 from fairseq_capsule_lab.pages.page import page_html
-from fairseq_capsule_lab.pages.sentences import Origin, RoutedSentence, SourceSentence, describe_model, text_of
+from fairseq_capsule_lab.pages.sentences import (
+    Origin,
+    SentenceScore,
+    SourceSentence,
+    describe_model,
+    plain,
+    score_of,
+    text_of,
+)
 
 
-class InspectedSentence(RoutedSentence):
-    """One sentence, its translation and everything that was routed, with methods to plot and save it."""
+@dataclass(frozen=True, repr=False)
+class InspectedSentence:
+    """One sentence of a collection (`SourceSentence`), its translation and everything that was routed.
+
+    Attributes:
+        source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
+        translation, other_translation: of the model and of a second one, as text.
+        reference: the reference in the data, or None.
+        raw: the raw text of the source, or empty if only the subwords are known.
+        arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
+            translation.
+    """
+
+    number: int
+    collection: str
+    source: Tuple[str, ...]
+    target: Tuple[str, ...]
+    translation: str
+    reference: Optional[str]
+    arrays: Dict[str, NamedArray]
+    origin: Origin
+    other_translation: Optional[str] = None
+    raw: str = ""
+
+    def __repr__(self) -> str:
+        texts = {"source": self.text, "translation": self.translation, "reference": self.reference}
+        texts |= {"views": ", ".join(view.name for view in self.views) or "none", "arrays": ", ".join(self.arrays)}
+        lines = [f"{name:11}  {text}" for name, text in texts.items() if text is not None]
+        first = f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation"
+        return "\n".join([first, *lines])
+
+    @property
+    def views(self) -> Tuple[View, ...]:
+        """The views to plot. The views of the model's own mechanisms come first."""
+        return views_of(self.arrays)
+
+    @property
+    def routed(self) -> bool:
+        """Whether the model routes anything. A model that does not has only attention."""
+        return any(not is_plain(name) for name in self.arrays if not name.startswith(OTHER))
+
+    @property
+    def text(self) -> str:
+        """The source sentence: its raw text, or else its subwords joined."""
+        return self.raw or plain(self.source)
+
+    def score(self, translation: Optional[str] = None) -> Optional[SentenceScore]:
+        """BLEU and chrF of a translation, by default the model's; None without a reference."""
+        if self.reference is None:
+            return None
+        return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
 
     def plot(self, view: Optional[str] = None, **choices: Union[int, str]) -> Figure:
         """Plot one view, by default the first.
 
         Args:
+            view: its name or its short name.
             choices: `layer=2`, `iteration=1`, …, by default the last. All heads or iterations are shown unless one is
                 chosen.
 
         Raises:
             LabError: the view or the choice does not exist.
         """
-        shown = self.view(view or "view") if view or not self.views else self.views[0]
-        return plot_view(shown, self.arrays, {axis: str(label) for axis, label in choices.items()})
+        named = [each for each in self.views if view in (None, each.name, each.short)]
+        if not named:
+            names = ", ".join(each.name for each in self.views) or "none"
+            raise LabError(f"the model has no view {view or 'to plot'}; choose from: {names}")
+        return plot_view(named[0], self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.

@@ -11,7 +11,7 @@ function chosen() {
   }
   const steps = view.steps ? page.target.length : 0;
   const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
-  return { view, places, step, joined: address.get("words") !== "parts", theme: address.get("theme") };
+  return { view, places, step, joined: address.get("words") !== "parts" };
 }
 
 function choose(changes) {
@@ -27,9 +27,8 @@ function fill(select, options, value) {
 }
 
 function drawControls(state) {
-  const { view, places, joined, theme } = state;
-  if (theme) document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
+  const { view, places, joined } = state;
+  document.documentElement.dataset.theme = address.get("theme") ?? "";
   fill(element("view"), page.views.map(({ name, title }) => [name, title]), view.name);
   element("joined").checked = joined;
   element("title").textContent = view.title;
@@ -37,33 +36,19 @@ function drawControls(state) {
   // They are rebuilt only for another view: replacing a slider during a drag ends the drag.
   if (element("choices").dataset.view !== view.name) makeChoices(view);
   for (const axis of Object.keys(view.choices)) element(`choice-${axis}`).value = places[axis];
-  if (view.steps) updateStepControls(state);
+  if (view.steps) updateStepper(state);
 }
 
 function makeChoices(view) {
   const choices = Object.entries(view.choices).map(([axis, labels]) => {
     const select = make("select", { id: `choice-${axis}` });
-    select.dataset.key = axis[0];
     fill(select, labels.map((label) => [label, label]), labels[0]);
     select.addEventListener("change", () => choose({ [axis]: select.value }));
-    return make("label", {}, make("u", { textContent: axis[0] }), axis.slice(1) + " ", select);
+    return make("label", {}, `${axis} `, select);
   });
-  if (view.steps) choices.push(...stepControls());
+  if (view.steps) choices.push(stepper());
   element("choices").replaceChildren(...choices);
   element("choices").dataset.view = view.name;
-}
-
-// Moves the control of a letter to its next or previous choice.
-function step(control, forward) {
-  if (control.type === "checkbox" || control.type === "button") return control.click();
-  const before = control.value;
-  if (control.type === "range") {
-    if (forward) control.stepUp();
-    else control.stepDown();
-  } else {
-    control.selectedIndex = Math.min(control.length - 1, Math.max(0, control.selectedIndex + (forward ? 1 : -1)));
-  }
-  if (control.value !== before) control.dispatchEvent(new Event(control.type === "range" ? "input" : "change"));
 }
 
 // ---- the whole page
@@ -87,7 +72,7 @@ async function render() {
   const bags = steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // a later choice replaces this one
   leave([]);
-  const focused = document.activeElement?.dataset.name; // replaced elements lose the focus
+  const focused = document.activeElement?.ariaLabel; // replaced elements lose the focus
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
@@ -98,7 +83,7 @@ async function render() {
   }
   if (steps) drawSteps(pictures, bags, state);
   else element("stepping").replaceChildren();
-  if (focused) document.querySelector(`#panels [data-name="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) document.querySelector(`#panels [aria-label="${CSS.escape(focused)}"]`)?.focus();
   document.body.dataset.drawn = turn;
 }
 
@@ -113,16 +98,7 @@ function start() {
   }
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
   element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
-  element("theme").addEventListener("click", () => {
-    choose({ theme: isDark() ? "light" : "dark" });
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
-    if (!control || control.disabled) return;
-    event.preventDefault();
-    step(control, !event.shiftKey);
-  });
+  element("theme").addEventListener("click", () => choose({ theme: isDark() ? "light" : "dark" }));
   window.addEventListener("hashchange", () => {
     address = new URLSearchParams(location.hash.slice(1));
     render();

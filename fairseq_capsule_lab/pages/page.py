@@ -13,7 +13,6 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
-from fairseq_capsule_lab.pages.sentences import RoutedSentence
 from fairseq_capsule_lab.pages.template import render
 
 LARGEST = 4_800_000  # maximum bytes of a page
@@ -28,10 +27,11 @@ DIFFERENCE = (
 )
 
 
-def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] = None) -> str:
+def page_html(inspection: Any, *, summary: Optional[Dict[str, Any]] = None) -> str:
     """The page of a sentence. It needs no other file and no network.
 
     Args:
+        inspection: an `InspectedSentence`, whose module imports this one.
         summary: for a page in a folder, its entry in lists of pages; the page then links to the index and the others.
     """
     for digits in DIGITS:
@@ -41,7 +41,7 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
     return page
 
 
-def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits: int) -> str:
+def _page(inspection: Any, summary: Optional[Dict[str, Any]], digits: int) -> str:
     arrays = inspection.arrays
     content = {
         "source": inspection.source,

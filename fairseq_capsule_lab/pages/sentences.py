@@ -1,8 +1,8 @@
-"""Sentences to inspect, and the data of an inspection: a sentence, what was routed in it, and where it comes from."""
+"""Sentences to inspect, the models that translate them, and scores of translations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from fairseq.data.data_utils import post_process
 from fairseq.hub_utils import GeneratorHubInterface
@@ -13,8 +13,6 @@ from torch import Tensor
 from capsule_routing.text.folders import raw_lines
 from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.data.tokenizer import PreparedText
-from fairseq_capsule.inspection import is_plain, views_of
-from fairseq_capsule.inspection.views import OTHER, NamedArray, View
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule_lab.analysis.models import load_split
 from fairseq_capsule_lab.errors import LabError
@@ -177,63 +175,3 @@ class Origin:
     language: str
     beam: int
     date: str
-
-
-@dataclass(frozen=True, repr=False)
-class RoutedSentence:
-    """One sentence of a collection (`SourceSentence`), its translation, and everything that was routed.
-
-    Attributes:
-        source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
-        translation, other_translation: of the model and of a second one, as text.
-        reference: the reference in the data, or None.
-        raw: the raw text of the source, or empty if only the subwords are known.
-        arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
-            translation.
-    """
-
-    number: int
-    collection: str
-    source: Tuple[str, ...]
-    target: Tuple[str, ...]
-    translation: str
-    reference: Optional[str]
-    arrays: Dict[str, NamedArray]
-    origin: Origin
-    other_translation: Optional[str] = None
-    raw: str = ""
-
-    def __repr__(self) -> str:
-        texts = {"source": self.text, "translation": self.translation, "reference": self.reference}
-        texts |= {"views": ", ".join(view.name for view in self.views) or "none", "arrays": ", ".join(self.arrays)}
-        lines = [f"{name:11}  {text}" for name, text in texts.items() if text is not None]
-        first = f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation"
-        return "\n".join([first, *lines])
-
-    @property
-    def views(self) -> Tuple[View, ...]:
-        """The views to plot. The views of the model's own mechanisms come first."""
-        return views_of(self.arrays)
-
-    @property
-    def routed(self) -> bool:
-        """Whether the model routes anything. A model that does not has only attention."""
-        return any(not is_plain(name) for name in self.arrays if not name.startswith(OTHER))
-
-    @property
-    def text(self) -> str:
-        """The source sentence: its raw text, or else its subwords joined."""
-        return self.raw or plain(self.source)
-
-    def score(self, translation: Optional[str] = None) -> Optional[SentenceScore]:
-        """BLEU and chrF of a translation, by default the model's; None without a reference."""
-        if self.reference is None:
-            return None
-        return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
-
-    def view(self, name: str) -> View:
-        """The view with this name; raises a LabError if the model does not have it."""
-        views = {view.name: view for view in self.views}
-        if name not in views:
-            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
-        return views[name]

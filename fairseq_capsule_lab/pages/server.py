@@ -33,13 +33,12 @@ class Translator:
         self.models = [describe_model(hub) for hub in hubs]
         self.beam = beam
         self.lock = Lock()
-        self.has_views = bool(self._inspect("a", beam, 0).views)  # and the first request is as fast as the others
-        for other in range(1, len(hubs)):
-            self._inspect("a", beam, other)  # a model that does not fit is refused now
+        require_readable(hubs, [])  # a model that does not fit is refused now
+        self.has_views = bool(self._inspect("a", beam).views)  # and the first request is as fast as the others
 
     def home(self, fields: Mapping[str, str]) -> str:
         """The page with the text and its translations; each line of the text is a sentence."""
-        text, (beam, other) = fields.get("text", ""), self._choices(fields)
+        text, beam = fields.get("text", ""), int(fields.get("beam", self.beam))
         lines = [line for line in map(str.strip, text.split("\n")) if line]
         error, translations = "", []
         try:
@@ -55,7 +54,6 @@ class Translator:
             languages=[getattr(self.hubs[0].task.cfg, f"{side}_lang", None) or "?" for side in ("source", "target")],
             text=text,
             beam=beam,
-            other=other,
             error=error,
             sentences=list(zip(lines, translations)),
             sentence=int(fields.get("sentence", 1)),
@@ -66,20 +64,16 @@ class Translator:
         """The page of the inspector for one sentence."""
         with self.lock:
             try:
-                return page_html(self._inspect(fields.get("text", ""), *self._choices(fields)))
+                return page_html(self._inspect(fields.get("text", ""), int(fields.get("beam", self.beam))))
             except UserError as refused:
                 return render("refused.html", error=refused)
 
-    def _inspect(self, line: str, beam: int, other: int) -> InspectedSentence:
-        """Inspect the first model, beside another one unless this is the first too."""
+    def _inspect(self, line: str, beam: int) -> InspectedSentence:
+        """Inspect the first model, beside the second if there is one."""
         sources = sentences_of_text(self.hubs[0], [line])
-        against = self.hubs[other] if other else None
+        against = self.hubs[1] if len(self.hubs) > 1 else None
         (inspection,) = inspect_sources(self.hubs[0], sources, beam=beam, against=against)
         return inspection
-
-    def _choices(self, fields: Mapping[str, str]) -> tuple[int, int]:
-        """The beam size, and the place of the model beside the first, 0 if there is none."""
-        return int(fields.get("beam", self.beam)), int(fields.get("other", min(1, len(self.hubs) - 1)))
 
 
 def _hypotheses(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> list[tuple[str, float]]:

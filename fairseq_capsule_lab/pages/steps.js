@@ -55,10 +55,7 @@ function sourceWords(parts, row) {
       return { bar, whole };
     });
     const shares = make("span", { className: bars[0].whole ? "shares" : "shares apart" }, ...bars.map(({ bar }) => bar));
-    const hidden = make("span", { className: "unseen", textContent: `: ${told.join(", ")}` });
-    source.append(
-      make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), hidden, shares),
-    );
+    source.append(make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), shares));
   });
   return source;
 }
@@ -86,42 +83,41 @@ async function bagList(model, bag, step, said, decimals) {
 
 // ---- the slider, its number and the playback button
 
-let playing = null;
+let playing = null; // the timer of the playback
 
-function stepControls() {
+function stepper() {
   const range = make("input", { type: "range", id: "step", min: 1 });
-  range.dataset.key = "s";
   range.addEventListener("input", () => goTo(range.value - 1));
-  const button = make("button", { type: "button", id: "play" }, "");
-  button.dataset.key = "p";
+  const button = make("button", { type: "button", id: "play" });
   button.addEventListener("click", () => (playing ? pause() : play()));
-  const label = make("label", {}, make("span", {}, make("u", { textContent: "s" }), "tep"), range);
-  return [make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button)];
+  const label = make("label", {}, "step", range);
+  return make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button);
 }
 
-function updateStepControls(state) {
+function updateStepper(state) {
   const { groups, place } = stepsOf(state);
   element("step").max = groups.length;
   element("step").value = place + 1;
   element("step-number").textContent = `${place + 1} of ${groups.length}`;
-  element("play").replaceChildren(...(playing ? ["pause"] : [make("u", { textContent: "p" }), "lay"]));
+  element("play").textContent = playing ? "pause" : "play";
 }
 
 function goTo(place) {
-  const { groups } = stepsOf(chosen());
-  choose({ step: groups[Math.min(groups.length - 1, Math.max(0, place))][0] + 1 });
+  choose({ step: stepsOf(chosen()).groups[place][0] + 1 });
 }
 
 function play() {
   const { groups, place } = stepsOf(chosen());
-  if (place === groups.length - 1) goTo(0);
-  playing = setInterval(() => {
-    const now = chosen();
-    const at = now.view.steps ? stepsOf(now).place : Infinity;
-    if (at + 1 >= groups.length) pause();
-    else goTo(at + 1);
-  }, PAUSE);
+  if (place + 1 === groups.length) goTo(0);
+  playing = setInterval(goOn, PAUSE);
   render();
+}
+
+function goOn() {
+  const state = chosen();
+  const { groups, place } = stepsOf(state);
+  if (state.view.steps && place + 1 < groups.length) goTo(place + 1);
+  else pause();
 }
 
 function pause() {

@@ -82,26 +82,30 @@ class EvaluationRun:
     def reference(self, split: str) -> Path:
         return self.raw / f"{split}.{self.target}"
 
-    def translating(self, split: str) -> list[str]:
-        """Return the command that translates, and show it."""
+    def generate(self, split: str) -> list[str]:
+        """The command that translates a split. Its output is generate.out of the folder of the split."""
         words = ["fairseq-generate", str(self.binarised), "--user-dir", str(self.plugin)]
         words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
         words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
         words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest)]
         words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
-        show(words, output=str(self.results / split / "generate.out"), gpus=self.gpu)
         return words
 
-    def scores(self, split: str) -> list[str]:
-        """Return the command that scores in the folder of the split, and show it."""
+    def score(self, split: str) -> list[str]:
+        """The command that scores a split, in its folder. Its output is scores.txt."""
         reference = self.reference(split)
         references = [reference, *sorted(reference.parent.glob(f"{reference.name}[0-9]*"))]
         words = ["fairseq-capsule", "score", "generate.out", *map(str, references), *self.scoring]
         words += ["--against", str(self.against / split / "generate.out")] if self.against else []
         words += ["--output", f"translations.{self.target}", "--json"]
-        show(words, self.results / split, "scores.txt")
         return words
+
+    def show_generate(self, split: str) -> None:
+        show(self.generate(split), output=str(self.results / split / "generate.out"), gpus=self.gpu)
+
+    def show_score(self, split: str) -> None:
+        show(self.score(split), self.results / split, "scores.txt")
 
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
@@ -114,15 +118,17 @@ class EvaluationRun:
         def translate(part: Path, log: BinaryIO) -> None:
             sentences = count_lines(self.reference(split))
             done, step = 0, sentences // 10 + 1
+            self.show_generate(split)
             with open(part, "wb") as stream:
-                for line in output_of(self.translating(split), log, folder.path, child_environment(self.gpu)):
+                for line in output_of(self.generate(split), log, folder.path, child_environment(self.gpu)):
                     stream.write(line)
                     done += line.startswith(b"S-")
                     if line.startswith(b"S-") and done % step == 0:
                         print(f"  {done} of {sentences} sentences", flush=True)
 
         def score(part: Path, log: BinaryIO) -> None:
-            words = self.scores(split)
+            words = self.score(split)
+            self.show_score(split)
             with open(part, "wb") as stream:
                 done = subprocess.run(words, cwd=folder.path, stdout=stream, stderr=subprocess.PIPE)
             if done.returncode:
@@ -188,8 +194,8 @@ def evaluate(program: str, args: Namespace) -> None:
         show(evaluation.average)
     if args.dry_run:
         for split in evaluation.splits:
-            evaluation.translating(split)
-            evaluation.scores(split)
+            evaluation.show_generate(split)
+            evaluation.show_score(split)
         return
     if evaluation.average and subprocess.run(evaluation.average).returncode:
         raise SystemExit(1)  # the command has printed why

@@ -9,12 +9,10 @@
 | `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
 """
 
-import contextlib
 import json
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,6 @@ from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import difference
 
 LAST = "checkpoint_last.pt"
-MOST = 1e12  # of a figure in a report, such as a number of parameters
-BEST_SCORE = 100.0
-ROUNDING = 1e-6  # sacrebleu's best BLEU is 100.00000000000004
 EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
 KINDS = {
     EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
@@ -46,10 +41,6 @@ class Evaluation:
     def external(self, metric: str) -> Path:
         """The scores of the sentences by a metric of another program."""
         return self.path / "external" / f"{metric}.json"
-
-    def scores(self) -> dict[str, Any] | None:
-        """The scores; None if the file is missing. Raises a LabError as `read_score_report`."""
-        return read_score_report(self.scores_file)
 
 
 class RunFolder:
@@ -182,47 +173,3 @@ class RunFolder:
 
     def evaluation(self, split: str, results: str = "evaluation") -> Evaluation:
         return Evaluation(self.path / results / split)
-
-
-def read_report(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if the file is missing. With another content it is a LabError."""
-    if not path.exists():
-        return None
-    with reading(path):
-        report = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(report, dict):
-            raise TypeError(f"no object: {report!r}")
-        return report
-
-
-def read_score_report(path: Path) -> dict[str, Any] | None:
-    """The scores that `fairseq-capsule score --json` printed; None if the file is missing.
-
-    Raises:
-        LabError: as `read_report`, or a score, a difference or a p is impossible.
-    """
-    report = read_report(path)
-    with reading(path):
-        for score in report["scores"].values() if report is not None else ():
-            possible(score.get("score", 0), 0, BEST_SCORE)
-            if against := score.get("against"):
-                possible(against["difference"], -BEST_SCORE, BEST_SCORE)
-                possible(0 if against["p"] is None else against["p"], 0, 1)
-    return report
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Read figures of a report. A report without them is a LabError, never left out in silence."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
-        raise LabError(f"{path}: damaged, a figure in it is unreadable or impossible; {remedy}") from error
-
-
-def possible(value: Any, low: float = 0.0, high: float = MOST) -> float:
-    """Return a figure of a report; raise a ValueError if it is not a number from `low` to `high`."""
-    if type(value) not in (int, float) or not low - ROUNDING <= value <= high + ROUNDING:
-        raise ValueError(f"no figure from {low:g} to {high:g}: {value!r}")
-    return value

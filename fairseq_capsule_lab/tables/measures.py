@@ -12,8 +12,8 @@ from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
-from fairseq_capsule_lab.runs.folder import BEST_SCORE, MOST, possible
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
+from fairseq_capsule_lab.tables.reports import finite
 from fairseq_capsule_lab.tables.runs import GIVEN, Run, composed_of, task_of
 
 
@@ -28,7 +28,6 @@ class RunMeasure:
         compared: a report's figure is compared with that of the other row, seed by seed.
         by_words: it has several figures, by the number of source words.
         external: it is the mean of the scores of sentences by a metric of another program.
-        most: the largest figure that is possible. The smallest is 0, but for an external score.
     """
 
     source: Optional[str]
@@ -38,16 +37,11 @@ class RunMeasure:
     compared: bool = False
     by_words: bool = False
     external: bool = False
-    most: float = MOST
 
     def figures(self, report: Dict[str, Any]) -> Dict[str, float]:
-        """The figures in a report by the number of source words; by "" if there is one. Errors as in `figure`."""
+        """The figures in a report by the number of source words; by "" if there is one. Errors as in `finite`."""
         figures = self.read(report) if self.by_words else {"": self.read(report)}
-        return {point: self.figure(figure) for point, figure in figures.items()}
-
-    def figure(self, value: Any) -> float:
-        """Return a figure; raise a ValueError if it is impossible."""
-        return possible(value, -self.most if self.external else 0, self.most)
+        return {point: finite(figure) for point, figure in figures.items()}
 
 
 # --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
@@ -124,7 +118,7 @@ def model_options(run: Run) -> Tuple[str, List[str]]:
 
 
 def _score(name: str) -> RunMeasure:
-    return RunMeasure(None, lambda report: report["scores"][name]["score"], score=name, most=BEST_SCORE)
+    return RunMeasure(None, lambda report: report["scores"][name]["score"], score=name)
 
 
 def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
@@ -161,23 +155,23 @@ MEASURES: Dict[str, RunMeasure] = {
     "speed_generate": RunMeasure("throughput-generate", lambda report: report["ratio"]),
     "latency": RunMeasure("latency", lambda report: report["milliseconds"][report["archs"][0]]["mean"], 1),
     "latency_ratio": RunMeasure("latency", lambda report: report["speedup"][report["archs"][0]]),
-    **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1, most=100) for top in (200, 500, 1000)},
-    "cdr": RunMeasure("coverage", _row("cdr"), 3, most=1),
-    "over_translation": RunMeasure("coverage", _row("over"), most=100),
-    "under_translation": RunMeasure("coverage", _row("under"), most=100),
+    **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
+    "cdr": RunMeasure("coverage", _row("cdr"), 3),
+    "over_translation": RunMeasure("coverage", _row("over")),
+    "under_translation": RunMeasure("coverage", _row("under")),
     # The first row of the report is about the whole target.
-    "overlap_past": RunMeasure("overlap", _row("past"), 3, most=1),
-    "overlap_future": RunMeasure("overlap", _row("future"), 3, most=1),
-    "attention_entropy_before": RunMeasure("attention", _statistic("attention_before"), 3, most=1),
-    "attention_entropy": RunMeasure("attention", _statistic("attention_after"), 3, most=1),
-    "moved_words": RunMeasure("past-future", _statistic("past_future_moved", 100), 1, most=100),
-    "capsule_entropy": RunMeasure("capsules", _statistic("aggregation_entropy"), 3, most=1),
-    "better_sentences": RunMeasure("cases", _changed(1), 1, most=100),
-    "worse_sentences": RunMeasure("cases", _changed(-1), 1, most=100),
-    "bleu_by_length": RunMeasure("lengths", _by_words("bleu"), by_words=True, most=BEST_SCORE),
+    "overlap_past": RunMeasure("overlap", _row("past"), 3),
+    "overlap_future": RunMeasure("overlap", _row("future"), 3),
+    "attention_entropy_before": RunMeasure("attention", _statistic("attention_before"), 3),
+    "attention_entropy": RunMeasure("attention", _statistic("attention_after"), 3),
+    "moved_words": RunMeasure("past-future", _statistic("past_future_moved", 100), 1),
+    "capsule_entropy": RunMeasure("capsules", _statistic("aggregation_entropy"), 3),
+    "better_sentences": RunMeasure("cases", _changed(1), 1),
+    "worse_sentences": RunMeasure("cases", _changed(-1), 1),
+    "bleu_by_length": RunMeasure("lengths", _by_words("bleu"), by_words=True),
     "ratio_by_length": RunMeasure("lengths", _by_words("length_ratio"), 3, by_words=True),
-    "bleu_by_length_group": RunMeasure("length-groups", _by_words("bleu"), by_words=True, most=BEST_SCORE),
-    "bleu_longer_than": RunMeasure("longer-than", _by_words("bleu"), by_words=True, most=BEST_SCORE),
+    "bleu_by_length_group": RunMeasure("length-groups", _by_words("bleu"), by_words=True),
+    "bleu_longer_than": RunMeasure("longer-than", _by_words("bleu"), by_words=True),
 }
 EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
 
@@ -185,7 +179,7 @@ EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
 def measure_of(name: str) -> RunMeasure:
     """The measure of a column; raises a KeyError if there is none of this name."""
     external = EXTERNAL.fullmatch(name)
-    return replace(_score(external[1]), digits=DIGITS, external=True, most=MOST) if external else MEASURES[name]
+    return replace(_score(external[1]), digits=DIGITS, external=True) if external else MEASURES[name]
 
 
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")

@@ -15,9 +15,10 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import scores as scoring
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
-from fairseq_capsule_lab.runs import RunFolder, possible, read_report, read_score_report, reading
+from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
-from fairseq_capsule_lab.tables.measures import SCORED, TIMED, RunMeasure, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.measures import TIMED, RunMeasure, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.reports import finite, read_report, reading
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
 
@@ -176,8 +177,8 @@ def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
         with reading(path):
             theirs, ours = report["scores"][measure.score]
             both = zip(ours["scores"], theirs["scores"], strict=True)
-            of_seeds = [measure.figure(our) - measure.figure(their) for our, their in both]
-            errors.append(possible(ours["effect"]["error_over_sentences"], 0, measure.most))
+            of_seeds = [finite(our) - finite(their) for our, their in both]
+            errors.append(finite(ours["effect"]["error_over_sentences"]))
         if len(of_seeds) != len(pairs):
             return None
         differences.append(of_seeds)
@@ -193,11 +194,11 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
         return _none(f"{run.setting.data} has no split {', '.join(column.splits)}")
     for split in splits:
         evaluation = run.folder.evaluation(split)
-        scores = evaluation.scores()
+        scores = read_report(evaluation.scores_file)
         if scores is None:
-            return _none(_untrained(run) or _reason(run, f"evaluate-{split}") or f"{split} is not scored")
+            return _none(_untrained(run) or f"{split} is not scored")
         path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
-        compared = read_score_report(path) if other else None
+        compared = read_report(path) if other else None
         if measure.external:
             external = (_external([run, other], split, column) if other else None) or _external([run], split, column)
             if not external:
@@ -206,11 +207,12 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
             scores = {"scores": {measure.score: asdict(score)}}
             compared = scores if score.against else None
         with reading(evaluation.scores_file):
-            values.append(measure.figure(measure.read(scores)))
+            values.append(finite(measure.read(scores)))
         if compared is not None:
             with reading(path):
                 test = compared["scores"][measure.score]["against"]
-                tests.append((test["difference"], test["p"]))  # p is None if both scores are equal
+                p = test["p"]  # None if both scores are equal
+                tests.append((finite(test["difference"]), None if p is None else finite(p)))
     whole = len(tests) == len(values)
     differences = (statistics.mean(difference for difference, _ in tests),) if whole else ()
     ps = tuple(p for _, p in tests if p is not None) if whole and len(tests) == 1 else ()
@@ -235,11 +237,8 @@ def _report(run: Run, other: Optional[Run], column: Column) -> Points:
     measure = measure_of(column.measure)
     values = measured(run.folder, measure)
     if values is None:
-        source = str(measure.source)
-        reason = (None if source in TIMED else _untrained(run)) or _reason(run, f"measure-{source}")
-        if not reason and source in SCORED and run.folder.evaluation("test").scores() is None:
-            reason = _reason(run, "evaluate-test")
-        return _none(reason or f"{source} is not measured")
+        reason = None if measure.source in TIMED else _untrained(run)
+        return _none(reason or f"{measure.source} is not measured")
     theirs = measured(other.folder, measure) if other and measure.compared else None
     differences = (values[""] - theirs[""],) if theirs else ()
     return {point: Figures((value,), differences) for point, value in values.items()}
@@ -250,26 +249,10 @@ def _none(reason: str) -> Points:
 
 
 def _untrained(run: Run) -> Optional[str]:
-    """Why a run has no checkpoint to measure; None if it has one."""
+    """Why a run has no checkpoint to measure; None if it has one. Its logs say more."""
     if run.folder.is_finished:
         return None
-    for needed in filter(None, (run.baseline, run.teacher)):
-        why = _untrained(needed)
-        if why:
-            return f"not trained, since {needed.title} is missing: {why}"
-    reason = _reason(run, "train")
-    if run.folder.is_bound:
-        return "its training is not finished" + (f": {reason}" if reason else "")
-    return reason or "not trained"
-
-
-def _reason(run: Run, step: str) -> Optional[str]:
-    """The last line of a step's log."""
-    try:
-        log = (run.folder.path / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return next((line.strip() for line in reversed(log.split("\n")) if line.strip()), None)
+    return "its training is not finished" if run.folder.is_bound else "not trained"
 
 
 def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
@@ -282,7 +265,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
     for run in runs if measure.score and not measure.external else ():
         for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
-            scores = evaluation.scores()
+            scores = read_report(evaluation.scores_file)
             if scores is None:
                 continue
             with reading(evaluation.scores_file):

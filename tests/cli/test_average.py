@@ -172,12 +172,9 @@ def test_the_best_checkpoints_of_a_real_training_are_found(training):
 
 
 def test_what_cannot_be_chosen_is_refused(refused, run_dir):
-    line = refused("average", run_dir, "--last", 20)
-    assert "epoch checkpoints (checkpointE.pt): 11 found, but 20 requested" in line
+    assert "11 found, but 20 requested" in refused("average", run_dir, "--last", 20)
     assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
-    assert "--last N or --best N" in refused("average", run_dir)
     first = run_dir / "checkpoint1.pt"
-    assert "give --output FILE" in refused("average", first)
     line = refused("average", first, "--upto", 3, "--output", run_dir / "mean.pt")
     assert "--updates and --upto choose from a folder" in line
     assert "give only that folder" in refused("average", run_dir, first, "--last", 1)
@@ -211,8 +208,3 @@ def test_parameters_that_have_no_mean_are_refused(refused, run_dir, parameters, 
     line = refused("average", run_dir, "--last", 2)
     assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
     assert not (run_dir / "checkpoint_avg_last2.pt").exists()
-
-
-def test_a_full_disk_is_reported(refused, run_dir):
-    line = refused("average", run_dir, "--last", 1, "--output", "/dev/full")
-    assert line == "/dev/full: not written: No space left on device; choose another place for the output"

@@ -70,11 +70,9 @@ FOLDER = {"no value": "", "missing": "missing", "a file": "file"}
 FAULTS = {
     arguments.input_file: FILE,
     **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), FOLDER),
-    arguments.input_path: {"missing": "missing", "no value": ""},
-    **dict.fromkeys((arguments.output_folder, arguments.absent_folder), {"no value": "", "a file": "file"}),
-    arguments.output_file: {"no value": "", "a folder": "folder", "nowhere": "missing/new"},
-    arguments.language_code: {"no value": "", "a path": "../de"},
-    arguments.given: {"no value": ""},
+    arguments.existing: {"missing": "missing", "no value": ""},
+    **dict.fromkeys((arguments.output_path, arguments.given), {"no value": ""}),
+    arguments.absent_folder: {"no value": "", "a file": "file"},
 }
 VALID = {"checkpoint": "file", "data": "folder", "hypothesis": "file", "first": "file", "source": "file"}
 VALID |= {"run": "folder", "teacher": "file"}
@@ -88,10 +86,13 @@ def kind_of(param):
 def faults_of(param):
     if isinstance(param.type, click.Choice):
         return {"no choice": "nothing-of-that-name"}
-    if isinstance(param.type, (click.IntRange, click.FloatRange)):
+    if isinstance(param.type, click.IntRange):
         return NUMBERS
-    if getattr(kind_of(param), "__qualname__", "").startswith("whole_numbers"):
+    name = getattr(kind_of(param), "__qualname__", "")
+    if name.startswith("whole_numbers"):
         return {**NUMBERS, "downwards": "3-1"}
+    if name.startswith("number") or isinstance(param.type, click.types.FloatParamType):
+        return {"a text": "x", "no number": "nan", "infinite": "inf"}
     return FAULTS.get(kind_of(param), {})
 
 
@@ -145,6 +146,13 @@ def test_a_wrong_command_is_refused_in_one_line(words, command):
 def test_of_options_that_exclude_each_other_one_is_required(words, world, tmp_path, command):
     result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, *words)
     assert result.status == 2 and "--ids" in result.err and "--text" in result.err
+
+
+def test_an_inspection_that_fails_at_once_leaves_the_index(world, tmp_path, command):
+    (tmp_path / "index.html").write_text("of an earlier call")
+    result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, "--text", " ")
+    assert result.status == 1 and "sentence 1 is empty" in result.err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an earlier call"]
 
 
 def test_a_pipe_is_no_input(tmp_path):

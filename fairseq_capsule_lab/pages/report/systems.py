@@ -15,6 +15,7 @@ from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations,
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
+from fairseq_capsule_lab.tables.reports import read_report, reading
 
 
 class Scoring(NamedTuple):
@@ -75,7 +76,7 @@ def read_systems(
             or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
-    scorings = [_scoring(run, evaluation) for run, evaluation in zip(runs, evaluations)]
+    scorings = [_scoring(evaluation) for evaluation in evaluations]
     first = scorings[0]
     for run, scoring in zip(runs[1:], scorings[1:]):
         for ours, theirs in zip(scoring.in_words, first.in_words):
@@ -104,16 +105,16 @@ def read_systems(
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     evaluation = RunFolder(run).evaluation(split, results)
-    if not evaluation.translations.is_file():
-        others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
+    if not evaluation.scores_file.is_file():
+        others = sorted(path.parent.name for path in run.glob(f"{results}/*/scores.json"))
         advice = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
         raise LabError(f"{run}: not evaluated on '{split}'; {advice} scripts/evaluate.sh --split {split} {run} {data}")
     return evaluation
 
 
-def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
-    scores = evaluation.scores() or {}
-    try:
+def _scoring(evaluation: Evaluation) -> Scoring:
+    scores = read_report(evaluation.scores_file) or {}
+    with reading(evaluation.scores_file):
         references = [Path(path).name for path in scores["references"]]
         measures = scores["scores"]
         summaries = "rouge1" in measures
@@ -124,14 +125,7 @@ def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
             f"{'without' if lowercase else 'with'} case",
         )
         tokenised = TOKENISED[scores.get("tokenized", "auto")]
-        remove_bpe = scores.get("remove_bpe")
-        if references and remove_bpe in [None, *translations.SUBWORDS]:
-            return Scoring(in_words, references, summaries, lowercase, tokenised, remove_bpe)
-    except (AttributeError, LookupError, TypeError):
-        pass
-    raise LabError(
-        f"{evaluation.scores_file}: missing or damaged; leave {run} out, or run scripts/evaluate.sh on it again"
-    )
+        return Scoring(in_words, references, summaries, lowercase, tokenised, scores.get("remove_bpe"))
 
 
 def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:

@@ -1,0 +1,37 @@
+"""Reports: the JSON objects that commands print, in files. A damaged one is an error, never left out in silence."""
+
+import contextlib
+import json
+import math
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional
+
+from fairseq_capsule_lab.errors import LabError
+
+
+def read_report(path: Path) -> Optional[Dict[str, Any]]:
+    """The JSON object in a file; None if the file is missing. With another content it is a LabError."""
+    if not path.exists():
+        return None
+    with reading(path):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(report, dict):
+            raise TypeError(f"no object: {report!r}")
+        return report
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Read figures of a report. A report without them is a LabError."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
+        raise LabError(f"{path}: damaged, a figure in it is unreadable or missing; {remedy}") from error
+
+
+def finite(value: Any) -> float:
+    """Return a figure of a report; raise a TypeError or a ValueError if it is not a finite number."""
+    if not math.isfinite(value):
+        raise ValueError(f"not a figure: {value!r}")
+    return value
