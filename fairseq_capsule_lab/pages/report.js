@@ -4,16 +4,35 @@ const AT_ONCE = 20;
 const data = JSON.parse(element("data").textContent);
 let shown = AT_ONCE;
 
+// For each word of `words`, whether it is in the longest common subsequence with `others`.
+function common(words, others) {
+  const lengths = Array.from({ length: words.length + 1 }, () => new Uint16Array(others.length + 1));
+  for (let i = words.length - 1; i >= 0; i--) {
+    for (let j = others.length - 1; j >= 0; j--) {
+      const longer = Math.max(lengths[i + 1][j], lengths[i][j + 1]);
+      lengths[i][j] = words[i] === others[j] ? lengths[i + 1][j + 1] + 1 : longer;
+    }
+  }
+  const kept = words.map(() => false);
+  let [i, j] = [0, 0];
+  while (i < words.length && j < others.length) {
+    if (words[i] === others[j]) {
+      kept[i] = true;
+      i++;
+      j++;
+    } else if (lengths[i + 1][j] >= lengths[i][j + 1]) i++;
+    else j++;
+  }
+  return kept;
+}
+
 // The text, with words marked that the other text does not have. Text without spaces is compared by characters.
 function marked(text, other) {
   const cut = (line) => (/\s/.test(line.trim()) ? line.trim().split(/\s+/) : [...line]);
-  const others = cut(other);
+  const words = cut(text);
+  const kept = common(words, cut(other));
   const gap = /\s/.test(text.trim()) ? " " : "";
-  return cut(text).flatMap((word) => {
-    const place = others.indexOf(word);
-    if (place >= 0) others.splice(place, 1); // a repeated word needs as many in the other text
-    return [place < 0 ? make("mark", { textContent: word }) : word, gap];
-  });
+  return words.flatMap((word, i) => [kept[i] ? word : make("mark", { textContent: word }), gap]);
 }
 
 function line(label, score, content) {
