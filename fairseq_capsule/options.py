@@ -62,7 +62,7 @@ def iterations(default: int, text: str) -> Any:
     return setting(default, text, lowest=1, highest=MOST_ITERATIONS)
 
 
-def compile_routing() -> Any:
+def compile_option() -> Any:
     """Return the field of the option that compiles the routing of a model."""
     return setting(False, "compile attention routing and guided routing in training, which pays on a GPU")
 

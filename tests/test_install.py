@@ -66,6 +66,13 @@ def test_a_torchaudio_that_does_not_load_is_removed(checkout):
     assert not any("torchaudio" in call for call in install(checkout, "plot")[2])
 
 
+def test_a_changed_constraint_installs_again(checkout):
+    install(checkout, "train")
+    with open(checkout / "constraints.txt", "a") as file:
+        file.write("six==1.0\n")
+    assert "--editable .[train]" in install(checkout, "train")[2][-1]
+
+
 def test_a_further_set_leaves_fairseq_as_it_is(checkout):
     """Tests of another target may be importing it."""
     install(checkout, "train")

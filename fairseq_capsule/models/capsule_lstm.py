@@ -10,8 +10,8 @@ from fairseq.models import register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 from torch import Tensor
 
-from capsule_routing import modules
 from capsule_routing.errors import UserError
+from capsule_routing.modules import compile_routing
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import (
     active_mechanisms,
@@ -25,7 +25,7 @@ from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
-from fairseq_capsule.options import compile_routing, preset, setting
+from fairseq_capsule.options import compile_option, preset, setting
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
@@ -68,7 +68,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM): 
     encoder_directions: int = setting(2, "2: the encoder reads in both directions; 1: only forwards")
     max_source_positions: int = setting(100000, "max number of tokens in the source sequence", lowest=1)
     max_target_positions: int = setting(100000, "max number of tokens in the target sequence", lowest=1)
-    compile_routing: bool = compile_routing()
+    compile_routing: bool = compile_option()
 
     def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
@@ -160,7 +160,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
             max_target_positions=options.max_target_positions,
         )
         if config.compile_routing:
-            modules.compile_routing(model)
+            compile_routing(model)
         return model
 
 

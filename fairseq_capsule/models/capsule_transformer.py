@@ -8,8 +8,8 @@ import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
-from capsule_routing import modules
 from capsule_routing.errors import UserError
+from capsule_routing.modules import compile_routing
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target, base
 from fairseq_capsule.mechanisms.base import IncrementalState, registered
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
@@ -18,7 +18,7 @@ from fairseq_capsule.models.beams import project_source_once, sentences_of, with
 from fairseq_capsule.models.config import FlatTransformerConfig
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach, run_encoder_parts
-from fairseq_capsule.options import compile_routing
+from fairseq_capsule.options import compile_option
 
 _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
@@ -27,7 +27,7 @@ _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
     """All options, with all mechanisms off. Building the model raises a UserError that names a wrong option."""
 
-    compile_routing: bool = compile_routing()
+    compile_routing: bool = compile_option()
 
     def __post_init__(self) -> None:
         config = self.with_decoder_sizes()
@@ -169,7 +169,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         config = cls.checked(cfg)
         model = super().build_model(config.nested(), task)
         if config.compile_routing:
-            modules.compile_routing(model)
+            compile_routing(model)
         return model
 
     def load_state_dict(

@@ -5,7 +5,9 @@ command is called, so that `doctor` also runs in an environment where the librar
 module imports torch, fairseq and other large libraries where it calls them, so that `--help` is printed at once.
 """
 
+import codecs
 import importlib
+import io
 import logging
 import os
 import sys
@@ -87,6 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         reader of the output has ended.
     """
     _keep_root_logger()
+    # A notebook has another kind of output, and UTF-8 lacks no character.
+    if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")
     if "_FAIRSEQ_CAPSULE_COMPLETE" in os.environ:
         fairseq_capsule.main(prog_name=NAME)  # prints what a shell completes, and ends
     words = list(sys.argv[1:] if argv is None else argv)

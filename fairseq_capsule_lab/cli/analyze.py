@@ -218,8 +218,8 @@ def _of_checkpoints(args: Namespace) -> tuple[list[str], list[Path], Path, str]:
 
 
 def _write(args: Namespace, report: "Report") -> None:
-    paths = report.write(args.out)
     print(report.markdown)
+    paths = report.write(args.out)
     print("wrote " + ", ".join(map(str, paths)))
     if args.json:
         print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))

@@ -67,6 +67,13 @@ def given(text: str) -> str:
     return text
 
 
+def language_code(text: str) -> str:
+    """A type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
+    if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > 40:
+        raise click.BadParameter(f"{text[:40]!r} is not a language code such as de or pt_BR.")
+    return text
+
+
 def language_of(reference: Path) -> str:
     """The language in the suffix of a file name, as in `test.de`; raises a LabError if the name has no such suffix."""
     ending = reference.suffix[1:]
@@ -164,7 +171,7 @@ LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
 LENGTH_PENALTY = number(-MOST, MOST)
 BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
-LANGUAGE = option("--lang", given, "LANG", "Language of the translations.  [default: the suffix of REF]")
+LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
 INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
 OTHER_REFERENCE = flag("--other-reference", "Accept a REF that is another text than the T- lines of an output.")

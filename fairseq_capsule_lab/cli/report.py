@@ -24,9 +24,10 @@ DATA = "OUT of the prepare script, or its bin. OUT/raw has the references."
 @arguments.BOOTSTRAP
 def report(args: Namespace) -> None:
     """Compare evaluated runs on one page: scores, lengths, curves, sentences."""
+    different = {path.resolve() for path in args.runs}
+    if len(different) < len(args.runs) or len(different) < 2:
+        raise LabError("a comparison needs two different runs or more; name another run folder")
     names = arguments.system_names(args.names, args.runs)
-    if len(names) < 2:
-        raise LabError("a comparison needs two runs or more; name another run folder")
     from fairseq_capsule_lab.analysis.lengths import EDGES
     from fairseq_capsule_lab.evaluation.external import external_measures
     from fairseq_capsule_lab.pages.report import comparison

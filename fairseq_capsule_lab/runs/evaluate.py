@@ -82,7 +82,7 @@ class EvaluationRun:
     def reference(self, split: str) -> Path:
         return self.raw / f"{split}.{self.target}"
 
-    def generate(self, split: str) -> list[str]:
+    def generate_command(self, split: str) -> list[str]:
         """The command that translates a split. Its output is generate.out of the folder of the split."""
         words = ["fairseq-generate", str(self.binarised), "--user-dir", str(self.plugin)]
         words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
@@ -92,7 +92,7 @@ class EvaluationRun:
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
         return words
 
-    def score(self, split: str) -> list[str]:
+    def score_command(self, split: str) -> list[str]:
         """The command that scores a split, in its folder. Its output is scores.txt."""
         reference = self.reference(split)
         references = [reference, *sorted(reference.parent.glob(f"{reference.name}[0-9]*"))]
@@ -102,10 +102,10 @@ class EvaluationRun:
         return words
 
     def show_generate(self, split: str) -> None:
-        show(self.generate(split), output=str(self.results / split / "generate.out"), gpus=self.gpu)
+        show(self.generate_command(split), output=str(self.results / split / "generate.out"), gpus=self.gpu)
 
     def show_score(self, split: str) -> None:
-        show(self.score(split), self.results / split, "scores.txt")
+        show(self.score_command(split), self.results / split, "scores.txt")
 
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
@@ -120,14 +120,14 @@ class EvaluationRun:
             done, step = 0, sentences // 10 + 1
             self.show_generate(split)
             with open(part, "wb") as stream:
-                for line in output_of(self.generate(split), log, folder.path, child_environment(self.gpu)):
+                for line in output_of(self.generate_command(split), log, folder.path, child_environment(self.gpu)):
                     stream.write(line)
                     done += line.startswith(b"S-")
                     if line.startswith(b"S-") and done % step == 0:
                         print(f"  {done} of {sentences} sentences", flush=True)
 
         def score(part: Path, log: BinaryIO) -> None:
-            words = self.score(split)
+            words = self.score_command(split)
             self.show_score(split)
             with open(part, "wb") as stream:
                 done = subprocess.run(words, cwd=folder.path, stdout=stream, stderr=subprocess.PIPE)

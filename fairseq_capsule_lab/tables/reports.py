@@ -26,7 +26,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
+        remedy = "delete it and run scripts/evaluate.sh or scripts/reproduce.sh again"
         raise LabError(f"{path}: damaged, a figure in it is unreadable or missing; {remedy}") from error
 
 

@@ -70,6 +70,7 @@ FOLDER = {"no value": "", "missing": "missing", "a file": "file"}
 FAULTS = {
     arguments.input_file: FILE,
     **dict.fromkeys((arguments.input_folder, arguments.data_folder, arguments.prepared_data), FOLDER),
+    arguments.language_code: {"no value": "", "a path": "../de"},
     arguments.existing: {"missing": "missing", "no value": ""},
     **dict.fromkeys((arguments.output_path, arguments.given), {"no value": ""}),
     arguments.absent_folder: {"no value": "", "a file": "file"},

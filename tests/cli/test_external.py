@@ -72,6 +72,7 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
         ('{"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]}', "scores of 2 outputs, but there are 1; give those of all, in their"),
         ("[1, 2, null, 4]", "sentence 3 has no score COMET: None; give a number"),
         ("[1, 2, NaN, 4]", "sentence 3 has no score COMET: nan; give a number"),
+        ("1\t2\n3\n", "neither JSON with a list for each output nor lines with a column for each output"),
         ('[1, 2, {"BLEURT": 3}, 4]', "sentence 3 has no score COMET: None; give a number"),
     ],
 )

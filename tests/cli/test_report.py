@@ -109,7 +109,8 @@ class TestRefusals:
         assert "12 translations, but" in refused(*words)
 
     def test_a_run_beside_itself_is_refused(self, refused, words, place):
-        assert "give 2 different names" in refused("report", place / "a", place / "a", *words[3:])
+        line = "a comparison needs two different runs or more; name another run folder"
+        assert refused("report", place / "a", place / "a", *words[3:], "--names", "a", "b") == line
 
 
 def test_external_scores_have_intervals_and_a_p(command, words, place, undrawn):

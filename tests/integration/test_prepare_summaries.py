@@ -106,9 +106,20 @@ def test_a_smaller_vocabulary_a_limit_and_an_earlier_dictionary_are_used(workpla
     assert len(read(tmp_path / "again/raw/valid.text")) == 3
 
 
-def test_a_part_without_pairs_of_the_least_score_is_refused(refuses, archive, tmp_path):
-    write_part(archive, "III", [(1, "好。", "好")])
-    wanted = "PART_III.txt: it has no pairs; give a file of LCSTS"
+@pytest.mark.parametrize(
+    "part, documents, wanted",
+    [
+        (
+            "I",
+            [(None, "好。", "好"), (None, "\u200b \t", "好")],
+            "PART_I.txt, doc 1: no characters in its text or summary",
+        ),
+        ("III", [("good", "好。", "好")], "PART_III.txt, doc 0: <human_label> is 'good', not a score"),
+        ("III", [(1, "好。", "好")], "PART_III.txt: it has no pairs; give a file of LCSTS"),
+    ],
+)
+def test_bad_documents_are_named(refuses, archive, tmp_path, part, documents, wanted):
+    write_part(archive, part, documents)
     assert wanted in refuses("lcsts", "--from", archive, tmp_path / "out")
 
 

@@ -52,3 +52,8 @@ def test_layers_that_route_keep_their_numbers():
     layers = build("capsule_transformer", options).encoder.layers
     plain = build("capsule_transformer", {**OPTIONS, "encoder_routing": "none"}).encoder.layers[0].self_attn
     assert type(layers[0].self_attn) is type(plain) and type(layers[1].self_attn) is not type(plain)
+
+
+def test_a_layer_that_is_kept_twice_is_refused():
+    with pytest.raises(UserError, match="--encoder-layers-to-keep: '0,0' must name different layers from 0 to 3"):
+        build("capsule_transformer", {**OPTIONS, "encoder_layers_to_keep": "0,0"})

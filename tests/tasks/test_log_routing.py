@@ -1,17 +1,20 @@
 """--log-routing logs what the routing computes, and costs nothing if it is off."""
 
 import math
+from argparse import Namespace
 
 import pytest
 import torch
 from fairseq.logging import metrics
 
+from capsule_routing.errors import UserError
 from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.inspection import capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention
 from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.inspection.past_future import moved_words
 from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
+from fairseq_capsule.testing.small_models import small_options
 from tests.inspection.test_arrays import Counted
 from tests.references import losses as literal
 from tests.tasks.test_capsule_translation import make_capsule_task
@@ -181,3 +184,20 @@ def test_nothing_is_printed_between_the_intervals():
         assert meters.get_smoothed_values() == {"loss": 1.0}
         log_means([logged], "routing_")
         assert meters.get_smoothed_values()["routing_a_entropy"] == 0.75
+
+
+def build_by_task(arch, options, **log):
+    make_capsule_task(**log).build_model(Namespace(arch=arch, **small_options(arch, options)))
+
+
+def test_a_model_that_routes_nothing_is_refused():
+    with pytest.raises(UserError, match="the model has no routing"):
+        build_by_task("simple_aggregation_tiny", {}, log_routing=True)
+
+
+@pytest.mark.parametrize(
+    "options, message", [({"log_routing_interval": -1}, "at least 0"), ({"log_routing_interval": 5}, "needs --log-")]
+)
+def test_wrong_intervals_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        build_by_task("capsule_transformer", {}, **options)
