@@ -10,7 +10,6 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 TABLES = [path.with_name(path.name.replace("-curves", "")) for path in RESULTS.glob("*-curves.md")]
 MEASUREMENTS = {"speed.csv": "docs/speed.md", "one-seed.csv": "docs/results.md", "further.csv": "docs/results.md"}
-GPU = "GPU, bf16, 32,768 tokens", "GPU, fp16, beam 5, 4,096 tokens, sentences of 27 words"
 DIFFERENCE = re.compile(r"\(([+-][\d.]+), (\S+ to \S+), p")
 
 
@@ -44,36 +43,45 @@ def test_the_page_of_results_has_cells_of_the_tables():
 
 def test_the_readme_has_figures_of_the_comparison():
     """The speeds, and the gains in BLEU with one decimal, are those of a system's rows in results/."""
-    rows_of = {  # of the speeds on a CPU, of the gain, and of the speeds on a GPU in training and generation
+    rows_of = {  # of the gain; of the speeds in training and in generation, on a CPU and on a GPU
         "capsule-Transformer": (
             "capsule-Transformer",
-            "capsule-Transformer",
-            "capsule-Transformer, compiled",
-            "capsule-Transformer",
+            ("capsule-Transformer", "capsule-Transformer"),
+            ("capsule-Transformer, compiled", "capsule-Transformer"),
         ),
-        "Dynamic Past and Future": ("+ GDR, sum", "+ GDR, mean", "GDR, both losses, compiled", "GDR without losses"),
-        "GRET": ("+ GRET", "+ GRET", "GRET", "GRET"),
-        "CapsNMT": ("CapsNMT, norm after", "CapsNMT, norm after", "CapsNMT", "CapsNMT"),
+        "Dynamic Past and Future": (
+            "+ GDR, mean",
+            ("GDR, both losses", "GDR without losses"),
+            ("GDR, both losses, compiled", "GDR without losses"),
+        ),
+        "GRET": ("+ GRET", ("GRET", "GRET"), ("GRET", "GRET")),
+        "CapsNMT": ("CapsNMT, norm after", ("CapsNMT",), ("CapsNMT", "CapsNMT")),
     }
-    on_a_gpu = {
-        (row["what"], row["setting"].split(",")[0]): row["value"]
-        for row in read("speed.csv")
-        if row["measure"] == "speed relative to transformer" and row["setting"].endswith(GPU)
+    known = {
+        (row["row"].removeprefix("'"), row["column"]): row for row in (*read("readings.csv"), *read("comparison.csv"))
     }
-    rows = (*read("readings.csv"), *read("comparison.csv"))
-    known = {(row["row"].removeprefix("'"), row["column"]): row for row in rows}
+    page = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
+    on_a_gpu = rows_after(page, "## On a GPU")
+    on_a_cpu = rows_after(page, "## Training and generation")
     checked = set()
     for label, cells in table_rows((ROOT / "README.md").read_text(encoding="utf-8")):
         name = label.removeprefix("[").split("]")[0]
         if name in rows_of:
-            timed, scored, trained, generated = rows_of[name]
-            columns = ("training speed", "generation speed")
-            speeds = ", ".join(f"{float(known[timed, column]['mean']):.2f}" for column in columns)
+            scored, of_cpu, of_gpu = rows_of[name]
             gain = float(known[scored, "BLEU, mean"]["difference"])
-            of_gpu = f"{on_a_gpu[trained, 'training']}, {on_a_gpu[generated, 'generation']}"
-            assert cells == [f"{speeds} / {of_gpu}", f"{gain:+.1f}"]
+            slower = [on_a_cpu[row][place] for row, place in zip(of_cpu, (0, 2))]
+            faster = [on_a_gpu[row][place] for row, place in zip(of_gpu, (0, -1))]
+            speeds = [", ".join(f"{float(speed):.2f}" for speed in pair) for pair in (slower, faster)]
+            assert cells == [" / ".join(speeds), f"{gain:+.1f}"], name
             checked.add(name)
     assert checked == set(rows_of)
+
+
+def rows_after(page, heading):
+    """Return the cells of each row of the first table after a heading, by the row's label."""
+    lines = page.partition(heading)[2].partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
+    rows = ([cell.strip(" `*") for cell in line.strip("|").split("|")] for line in lines)
+    return {row[0].replace("`", ""): row[1:] for row in rows}
 
 
 def test_the_page_of_speeds_has_figures_of_its_measurements():

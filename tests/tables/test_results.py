@@ -417,7 +417,7 @@ def test_a_wrong_figure_of_a_report_is_an_error_that_names_it(runs, source, wron
     table, title, report = REPORTS[source]
     for seed in (1, 2, 3):
         runs.report(title, source, report(wrong if seed == 2 else 1.0), seed)
-    with pytest.raises(LabError, match=f"seed2/measures/{source}.json: damaged, .*; delete it: then it is left out"):
+    with pytest.raises(LabError, match=f"seed2/measures/{source}.json: damaged, .*; delete it and run"):
         runs.gathered(table)
 
 
@@ -425,7 +425,7 @@ def test_a_wrong_figure_of_a_report_is_an_error_that_names_it(runs, source, wron
 def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
     for seed in (1, 2, 3):
         runs.score(TRANSFORMER, wrong if seed == 2 else 30.0, seed)
-    with pytest.raises(LabError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it: then"):
+    with pytest.raises(LabError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it and"):
         runs.gathered("duan-table2")
 
 
@@ -433,7 +433,7 @@ def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
 def test_a_wrong_comparison_is_an_error_that_names_it(runs, part, wrong):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
-    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it: then it is left out"):
+    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
         runs.gathered("duan-table2")
 
 
@@ -446,7 +446,7 @@ def test_a_wrong_comparison_of_seeds_is_an_error_that_names_it(runs, place, wron
     if place != "error":
         content["scores"]["tokenised_bleu"][place == "ours"]["scores"][1] = wrong
     put(file, content)
-    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it: then it is left out"):
+    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
         runs.gathered("duan-table2")
 
 
