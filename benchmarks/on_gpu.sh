@@ -2,7 +2,7 @@
 # Measure on a GPU: training, the routing functions, generation, half precision. Eight minutes at most.
 # Usage: benchmarks/on_gpu.sh [--wheels DIR] [--out DIR] [--seconds N] [--cpu] [--tiny] [PART...]
 #
-#   --wheels DIR    if the environment has no fairseq, install these wheels for this run (docs/speed.md, "On a GPU")
+#   --wheels DIR    if the environment has no fairseq, install these wheels for this run (gpu-wheels.txt)
 #   --out DIR       a folder for the results (on-gpu): a CSV file of each part, and log.txt
 #   --seconds N     stop after N seconds (480); the seconds of each part grow with N
 #   --cpu, --tiny   try the script on a CPU; with small models and few words

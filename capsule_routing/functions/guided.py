@@ -127,7 +127,7 @@ def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[
             yield (ratios, *parts, *words)
 
 
-class CompiledScores(torch.autograd.Function):
+class _CompiledScores(torch.autograd.Function):
     """`Σ_D vector · tanh(left + right)`, compiled: `[B, T, I, J]` of `[B, T, J, D]`, `[B, I, J, D]` and `[D]`.
 
     The scores and each gradient are one kernel, which keeps nothing of the pairs' size.
@@ -155,12 +155,16 @@ def _plain_scores(left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
     return (_tanh(left, right) * vector).sum(-1)
 
 
+def _slopes(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return gradient.unsqueeze(-1) * (1 - _tanh(left, right).square())
+
+
 def _left_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    return (gradient.unsqueeze(-1) * (1 - _tanh(left, right).square())).sum(2)
+    return _slopes(gradient, left, right).sum(2)
 
 
 def _right_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    return (gradient.unsqueeze(-1) * (1 - _tanh(left, right).square())).sum(1)
+    return _slopes(gradient, left, right).sum(1)
 
 
 def _vector_gradient(gradient: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -211,7 +215,7 @@ def guided_routing(
 
     def scores(capsule_part: Tensor) -> Tensor:
         if compiled:
-            return CompiledScores.apply(states + capsule_part, keys, vector)
+            return _CompiledScores.apply(states + capsule_part, keys, vector)
         return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
     def agreement(_: Tensor, capsules: Tensor) -> Tensor:
