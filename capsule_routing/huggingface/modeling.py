@@ -253,7 +253,8 @@ def search_of_fairseq(config: CapsuleConfig) -> GenerationConfig:
         num_beams=5,
         length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
         early_stopping=True,  # a sentence is complete when it has as many translations as beams
-        max_length=202,  # the first `</s>`, 200 and the last one
+        # The first `</s>`, 200 words and the last `</s>`; the last one is not fed to the decoder.
+        max_length=min(202, config.max_target_positions + 1),
         min_length=2,  # the first `</s>`, and no other one after it
         suppress_tokens=[config.pad_token_id],
         bos_token_id=config.bos_token_id,

@@ -49,6 +49,16 @@ def test_beam_search_finds_the_translations_of_fairseq(arch, options):
             assert abs(score - hypothesis["score"]) < 1e-4
 
 
+def test_a_translation_ends_at_the_longest_target_as_in_fairseq():
+    task, model = make_task(), build(PLAIN, {**OFF[PLAIN][0], "max_target_positions": 12}).eval()
+    batch = make_batch(SENTENCES)
+    generator = SequenceGenerator([model], task.target_dictionary, beam_size=5)
+    expected = [hypotheses[0]["tokens"] for hypotheses in generator.generate([model], batch)]
+    assert max(len(tokens) for tokens in expected) == 12  # `</s>` counted
+    for tokens, found in zip(expected, exported(model).generate(batch["net_input"]["src_tokens"])):
+        assert found[1 : 1 + len(tokens)].tolist() == tokens.tolist()
+
+
 def test_neither_padding_nor_an_empty_translation_is_generated():
     model = build(PLAIN, OFF[PLAIN][0])
     bias = model.decoder.layers[-1].final_layer_norm.bias
