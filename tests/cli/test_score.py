@@ -145,12 +145,14 @@ def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
         assert unmarked["text"] == f"{printed[name]['text']}, diacritics removed from both"
 
 
-def test_several_references_are_used_together(score, tmp_path, reference):
+def test_several_references_are_used_together(score, tmp_path, reference, generated):
     first = write(tmp_path / "first.de", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])
     printed = score(reference, first, second)
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
     assert all("nrefs:2" in signature for signature in of(printed, "signature").values())
+    tokenised = score(generated, reference, second)["scores"]["tokenised_bleu"]  # not its T- lines alone
+    assert tokenised["text"] == "Moses tokens of de" and "nrefs:2" in tokenised["signature"]
 
 
 class TestAgainst:

@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_capsule_lab.corpora.lcsts import write_pairs
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 
 SET = ("set.sgm", "set.sgm")
@@ -102,3 +102,11 @@ def test_a_field_ends_at_its_own_tag(tmp_path):
     assert summaries(tmp_path, 0) == "1 pairs"
     assert (tmp_path / "train.summary").read_text() == "a<summary></short_text>b\n"
     assert (tmp_path / "train.text").read_text() == "c<summary>d\n"
+
+
+def test_the_limits_of_similar_pairs_are_inclusive(tmp_path):
+    files = [tmp_path / name for name in ("text.en", "text.de", "clean.en", "clean.de")]
+    files[0].write_text("a b\na b\n\na b c d\n", encoding="utf-8")
+    files[1].write_text("a b c\na b c d\na\na b c\n", encoding="utf-8")
+    copy_similar_pairs(files[:2], files[2:], longest=3, ratio=1.5)
+    assert [file.read_text(encoding="utf-8") for file in files[2:]] == ["a b\n", "a b c\n"]

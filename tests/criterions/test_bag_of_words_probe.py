@@ -59,6 +59,13 @@ def test_only_the_predictor_is_trained(arch, reads):
     assert log["bag_recall_200"] == log["bag_recall_1000"] == 4  # all 44 words are among the first 200
 
 
+def test_the_bag_is_the_target_without_the_end_of_the_sentence():
+    model, criterion = probe("gret_transformer_base", "global")
+    rows = zip(criterion.logits(model, BATCH).log_softmax(-1), BATCH["target"])
+    expected = -sum(row[target[target > 2]].mean() for row, target in rows)  # no <pad>, no </s>
+    torch.testing.assert_close(criterion(model, BATCH)[0], expected)
+
+
 def test_a_model_without_a_global_vector_is_refused():
     with pytest.raises(UserError, match="--probe-reads global: no mechanism of the model gives a vector"):
         probe("capsule_transformer", "global")

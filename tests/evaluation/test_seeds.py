@@ -128,6 +128,15 @@ def test_equal_outputs_have_no_effect():
     assert (same.effect.difference, same.effect.p, same.effect.detectable) == (0, 1, 0)
 
 
+def test_the_error_over_sentences_is_that_of_the_mean_over_seeds():
+    systems = [outputs(seed, errors) for errors in (0.4, 0.2) for seed in range(3)]
+    _, found = compare_seeds(Measure("rouge1", "ROUGE-1", "characters", Rouge("rouge1"), systems, [REFERENCES]), 3)
+    rouge = CharacterRouge()
+    each = np.array([[rouge.f1(*pair)["rouge1"] for pair in zip(lines, zip(REFERENCES))] for lines in systems])
+    differences = 100 * (each[3:] - each[:3]).mean(0)
+    assert found.effect.error_over_sentences == pytest.approx(np.std(differences, ddof=1) / math.sqrt(len(REFERENCES)))
+
+
 def test_a_system_with_fewer_errors_is_found_and_one_with_as_many_is_not():
     systems = [
         [outputs(seed + 10 * number, errors) for seed in range(4)] for number, errors in enumerate([0.4, 0, 0.4])

@@ -69,3 +69,16 @@ def test_neither_padding_nor_an_empty_translation_is_generated():
     found = exported(model).generate(make_batch(SENTENCES)["net_input"]["src_tokens"], max_new_tokens=5, num_beams=1)
     assert found.size(1) == 3  # the start, a word and the end
     assert found[:, 1].gt(2).all() and found[:, 2].eq(2).all()
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_a_cache_can_get_rows_of_other_sentences(arch, options):
+    copy, source = exported(build(arch, options)), make_batch(SENTENCES)["net_input"]["src_tokens"]
+    tokens, order = torch.randint(4, 40, (6, 3)), torch.tensor([4, 0, 0, 2])
+    with torch.no_grad():
+        cache = copy(source, decoder_input_ids=tokens[:, :2], use_cache=True).cache
+        cache.reorder_cache(order)
+        encoded = copy.encoder(source[order])
+        step = copy(encoder_outputs=encoded, decoder_input_ids=tokens[order, 2:], cache=cache, use_cache=True).logits
+        whole = copy(source[order], decoder_input_ids=tokens[order]).logits
+    torch.testing.assert_close(step[:, -1], whole[:, -1], rtol=1e-4, atol=1e-5)

@@ -35,6 +35,14 @@ def test_the_chosen_layers_route():
 
 
 @pytest.mark.parametrize(
+    "parts, routed", [("both", (True, True)), ("vertical", (True, False)), ("horizontal", (False, True))]
+)
+def test_the_encoder_has_the_named_parts_of_routing(parts, routed):
+    routing = build("capsule_transformer", {"encoder_routing": parts}).encoder.layers[0].self_attn.routing
+    assert (routing.acceptance is not None, routing.horizontal) == routed
+
+
+@pytest.mark.parametrize(
     "options, message",
     [
         ({"encoder_routing_layers": "1-3"}, "'1-3' must name layers from 1 to 2; write all, 1-3 or 1,4-6"),

@@ -12,7 +12,8 @@ from fairseq.incremental_decoding_utils import with_incremental_state
 from torch import nn
 
 from fairseq_capsule import extending
-from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, Source, base
+from fairseq_capsule.models.parts import _first_rows
 from fairseq_capsule.testing import INVARIANTS
 
 
@@ -66,3 +67,11 @@ def registered():
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 def test_it_keeps_the_invariants(arch, invariant):
     invariant(arch)
+
+
+def test_a_part_reads_one_row_of_each_sentence_for_its_beams():
+    rows = torch.arange(6)
+    source = Source(rows[:, None, None], rows[:, None] > 3, vectors={"of_sentence": rows[:, None]})
+    states, mask, _, vectors = _first_rows(source, beams=3)
+    assert states.flatten().tolist() == vectors["of_sentence"].flatten().tolist() == [0, 3]
+    assert mask.flatten().tolist() == [False, False]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import pytest
 import torch
 from fairseq.dataclass import FairseqDataclass
+from fairseq.modules import MultiheadAttention
 from torch import nn
 
-from capsule_routing.modules import QueryKeyNorm
+from capsule_routing.modules import AttentionRouting, QueryKeyNorm
 from fairseq_capsule import extending
 from fairseq_capsule.mechanisms import Mechanism, base
 from fairseq_capsule.models.attention import SplitAttention
@@ -122,3 +123,35 @@ def test_an_attention_with_its_own_logits_is_fused_unless_weights_are_asked_for(
     for explicit, fused in zip(*found, strict=True):
         assert fused.isfinite().all()
         torch.testing.assert_close(fused, explicit, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_attention_has_its_dropout_in_training_alone(asked):
+    """Also where torch's fused attention computes it."""
+    attention, x = SplitAttention(12, 3, dropout=0.5), torch.randn(5, 3, 12)
+    for training in (True, False):
+        first, second = (attention.train(training)(x, need_weights=asked)[0] for _ in range(2))
+        assert torch.equal(first, second) != training
+
+
+def test_without_parts_it_computes_what_fairseqs_does():
+    plain = MultiheadAttention(12, 3, self_attention=True).eval()
+    attention = SplitAttention(12, 3).eval()
+    attention.load_state_dict(plain.state_dict())
+    x, padded = torch.randn(5, 2, 12), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    for heads in (False, True):
+        want, got = (each(x, x, x, key_padding_mask=padded, need_head_weights=heads) for each in (plain, attention))
+        torch.testing.assert_close(got[0][~padded.T], want[0][~padded.T])
+        torch.testing.assert_close(got[1][..., ~padded, :], want[1][..., ~padded, :])
+
+
+def test_steps_with_padding_before_the_first_word_equal_one_pass():
+    """The logits that a routing keeps of padding are 0."""
+    attention = SplitAttention(12, 3).double()
+    attention.attach("attention_routing", "logits", AttentionRouting(3, vertical=False, causal=True))
+    x, padded = torch.randn(5, 2, 12).double(), torch.tensor([[True] * 2 + [False] * 3, [False] * 5])
+    future = torch.full((5, 5), float("-inf")).triu(1)
+    expected, state = attention(x, key_padding_mask=padded, attn_mask=future)[0], {}
+    for step in range(5):
+        row, _ = attention(x[step : step + 1], key_padding_mask=padded[:, step : step + 1], incremental_state=state)
+        torch.testing.assert_close(row[0, ~padded[:, step]], expected[step, ~padded[:, step]])

@@ -39,8 +39,8 @@ def test_it_equals_the_loops_of_the_paper(options, mask):
         weights,
         module.score,
         padding_mask=mask,
-        position_aware=module.position_aware,
-        leaky=module.competition == "leaky",
+        position_aware=options.get("position_aware", True),
+        leaky=options.get("leaky", False),
     )
     torch.testing.assert_close(routed.capsules, capsules, rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(routed.coupling, coupling, rtol=1e-10, atol=1e-10)
@@ -49,6 +49,14 @@ def test_it_equals_the_loops_of_the_paper(options, mask):
     fast, slow = (torch.autograd.grad((found * direction).sum(), tensors) for found in (routed.capsules, capsules))
     for got, want in zip(fast, slow):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+
+
+def test_it_stops_after_the_first_iterations():
+    module, hidden = make(iterations=3)
+    capsules, coupling = literal.capsule_aggregation(hidden, list(module.vote_weight[:2]), module.score)
+    routed = module(hidden, iterations=2)
+    torch.testing.assert_close(routed.capsules, capsules, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(routed.coupling, coupling, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("position_aware", [True, False])

@@ -3,7 +3,7 @@ import torch
 
 from capsule_routing.functions import horizontal_routing, vertical_routing
 from capsule_routing.modules import AttentionRouting, attention_routing
-from tests.routing.test_attention_routing import attention_inputs
+from tests.routing.test_attention_routing import attention_inputs, without_padding
 from tests.routing.test_dynamic import masks
 
 
@@ -47,7 +47,8 @@ def test_new_positions_equal_those_of_the_whole_sentence(sizes):
 
 @pytest.mark.parametrize("compiled, autocast", [(False, True), (True, False)])
 def test_a_routing_that_is_computed_again_has_the_same_gradients_and_saves_less(monkeypatch, compiled, autocast):
-    q, k = (rows.float().requires_grad_() for rows in attention_inputs(heads=4))
+    mask = masks((3, 7))[0]
+    q, k = (rows.float().requires_grad_() for rows in without_padding(mask, *attention_inputs(heads=4)))
     routing = AttentionRouting(4)
     torch.nn.init.normal_(routing.acceptance.weight)
     results, saved = [], []
@@ -58,7 +59,7 @@ def test_a_routing_that_is_computed_again_has_the_same_gradients_and_saves_less(
         kept = []
         hooks = torch.autograd.graph.saved_tensors_hooks(lambda part: kept.append(part.numel()) or part, lambda x: x)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast), hooks:
-            routed = run(q @ k.mT, None, (q, k))
+            routed = run(q @ k.mT, mask, (q, k))
         saved.append(sum(kept))
         results.append((routed, *torch.autograd.grad(routed.square().sum(), (q, k, *routing.parameters()))))
     for got, want in zip(*results, strict=True):
