@@ -303,24 +303,18 @@ class HolisticContext(nn.Module):
 
         Args:
             state: `z` `[B, T, C]`.
-            parts: the result of the routing's `prepare` for `B` sentences. In beam search, for `B / n` sentences, if
-                each group of `n` consecutive rows has the same source; `T` is 1 then.
+            parts: the result of the routing's `prepare` for the `B` sentences.
             padding_mask: `[B, I]`, True marks padding of the source.
 
         Returns:
             `o` `[B, T, C]`, and the states, capsules and coupling that it was computed from.
         """
-        # The hypotheses of a sentence share its source, as the steps of a target do: they take the place of the steps.
-        beams = len(state) // len(parts.values)
-        if beams > 1:
-            padding_mask = None if padding_mask is None else padding_mask[::beams]
-        routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), padding_mask)
+        routed = self.routing.route(parts, state, padding_mask)
         count = self.capsules_per_content
-        contents = routed.capsules[:, :, : 2 * count].flatten(2).reshape(*state.shape[:2], -1)
+        contents = routed.capsules[:, :, : 2 * count].flatten(2)
         output = state + self.feed_forward(torch.cat([state, contents], dim=-1))
         past, future = contents.chunk(2, dim=-1)
-        coupling = routed.coupling.reshape(*state.shape[:2], *routed.coupling.shape[2:])
-        return output, PastFutureOutput(state, past, future, coupling, count)
+        return output, PastFutureOutput(state, past, future, routed.coupling, count)
 
     def predicted_bags(self, routed: PastFutureOutput) -> Tuple[Tensor, Tensor]:
         """Return `W^P Ω^P` and `W^F Ω^F` `[B, T, C]`, of a module with the head "bow"."""
