@@ -33,7 +33,6 @@ CASES = [(arch, {}) for arch in SYSTEMS] + [pytest.param(*case, marks=pytest.mar
 TAKES_CPU_TENSORS = {aten.index.Tensor, aten.copy_.default, aten._pack_padded_sequence.default}
 
 
-
 class Synchronisations(TorchDispatchMode):
     """Returns constants if a value is read from the meta device, and counts these reads in `count`.
 
