@@ -36,11 +36,7 @@ def test_values_out_of_range_are_named(arch):
 @pytest.mark.parametrize(
     "arch, options, message",
     [
-        (
-            "capsule_transformer",
-            {"encoder_routing_layers": "1-3"},
-            "'1-3' must name layers from 1 to 2; write all",
-        ),
+        ("capsule_transformer", {"encoder_routing_layers": "1-3"}, "'1-3' must name layers from 1 to 2; write all"),
         ("capsule_transformer", {"encoder_attention_heads": 3}, "--encoder-attention-heads 3 must divide --encoder-em"),
         ("capsule_transformer", {"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),
         ("capsule_transformer", {"base_layers": 1}, "--base-layers needs --decoder-routing none"),
