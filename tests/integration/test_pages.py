@@ -31,9 +31,12 @@ def blocks_of(page):
 BRIDGE_BLOCKS = blocks_of("docs/bridges.md")
 WATCHED = [block for block in blocks_of("docs/training.md") if "--tensorboard-logdir" in block[2]]
 SYSTEMS = ["runs/my-student", "runs/my-teacher"]  # in the order of the command
-# The other models and baselines of the page take minutes. The commands before them and the Python blocks do not need
-# them.
-FURTHER = [block for block in BLOCKS if block.start() > PAGE.index("## Models") and block[1] == "sh"]
+# The other direction, models and baselines of the page take minutes. The other blocks do not need them.
+FURTHER = [
+    block
+    for block in BLOCKS
+    if (block.start() > PAGE.index("## Models") or "runs/my-reverse" in block[2]) and block[1] == "sh"
+]
 # Replacements that make the commands fast: fewer lines and merges, few epochs or updates, and a narrow model.
 TRAINING = "--gpus 0 dataset.max_tokens=400 optimization.max_epoch=2 lr_scheduler.warmup_updates=4"
 LAYERS = "++model.encoder_layers=2 ++model.decoder_layers=1"  # GRET needs several encoder layers
