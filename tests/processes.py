@@ -4,6 +4,7 @@ A server process imports both once. Each command runs in a fork of it, with its 
 input and output, as `python -m` runs it.
 """
 
+import atexit
 import contextlib
 import functools
 import importlib
@@ -21,8 +22,8 @@ FORKS = multiprocessing.get_context("forkserver")
 # fairseq's commands themselves are not imported: each configures the logging when it is imported.
 # The server ignores what it cannot import; tests/test_processes.py notices it.
 PRELOADED = [
-    *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"),
-    *("sentencepiece", "tests.warm_fairseq"),
+    *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "matplotlib.pyplot", "sacrebleu"),
+    *("sentencepiece", "torch._dynamo", "tests.warm_fairseq"),
 ]
 FORKS.set_forkserver_preload(PRELOADED)
 
@@ -64,9 +65,10 @@ def run_script(script, arguments, cwd=None):
     return _forked(partial(_run_file, str(script)), command, cwd or os.getcwd())
 
 
-def run_code(code, arguments):
+def run_code(code, arguments, cwd=None, env=None, one_output=False):
     """Run a program that is given as text, as `python -c` does. Returns the same as `run_forked`."""
-    return _forked(partial(exec, code, {"__name__": "__main__"}), ["-c", *map(str, arguments)], os.getcwd())
+    program = partial(exec, code, {"__name__": "__main__"})
+    return _forked(program, ["-c", *map(str, arguments)], cwd or os.getcwd(), env, one_output=one_output)
 
 
 def _forked(program, command, cwd, env=None, stdin=None, one_output=False):
@@ -93,7 +95,10 @@ def run_program(program, command, cwd, environment, files):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.argv = command
-    program()
+    try:
+        program()
+    finally:
+        atexit._run_exitfuncs()  # a process of `multiprocessing` leaves them out; TensorBoard's files need them
 
 
 def _call(module, function):

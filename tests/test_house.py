@@ -59,9 +59,7 @@ ALLOWED = {
     },
 }
 # Imports by name, when a function is called: the hub's pages.
-BY_NAME = {
-    (f"{PLUGIN}.hub", f"{LAB}.pages"),
-}
+BY_NAME = {(f"{PLUGIN}.hub", f"{LAB}.pages")}
 
 
 def module_name(path):

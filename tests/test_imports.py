@@ -73,7 +73,12 @@ def test_an_import_alone_registers_everything():
 
 
 @pytest.mark.parametrize(
-    "order, installed", [("--user-dir", True), ("a part, then --user-dir", True), ("spawned", False)]
+    "order, installed",
+    [
+        ("--user-dir", True),
+        ("a part, then --user-dir", True),
+        pytest.param("spawned", False, marks=pytest.mark.slow),
+    ],
 )
 def test_an_import_registers_everything_in_every_order(tmp_path, order, installed):
     """A wheel is a folder beside fairseq's. Then `--user-dir fairseq_capsule` works from any folder."""

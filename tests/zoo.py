@@ -53,10 +53,7 @@ OPTIONS = [
     ("capsule_transformer", {"attention_dropout": 0.1, "dropout": 0.1, "activation_dropout": 0.1}),
     ("capsule_transformer", {"checkpoint_activations": True}),
     ("capsule_transformer", {"decoder_routing": "none", "layernorm_embedding": True}),
-    (
-        "capsule_transformer",
-        {"encoder_attention_heads": 16, "decoder_attention_heads": 16},
-    ),  # rank 2: factored
+    ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factored
     ("gdr_transformer_base", {"past_future": "clf", "redundant_capsules": 0, "guided_heads": "bow"}),
     ("gdr_transformer_base", {"past_future": "attn"}),
     ("gdr_transformer_base", {"redundant_capsules": 0, "guided_heads": "bca"}),

@@ -50,8 +50,7 @@ def failing(language, line, how):
 
 
 @pytest.mark.parametrize(
-    "how, error",
-    [(partial(int, "x"), ValueError), (sys.exit, SystemExit), (partial(os._exit, 9), BrokenExecutor)],
+    "how, error", [(partial(int, "x"), ValueError), (sys.exit, SystemExit), (partial(os._exit, 9), BrokenExecutor)]
 )
 def test_a_filter_that_fails_is_noticed(tmp_path, log, how, error):
     (tmp_path / "from").mkdir()

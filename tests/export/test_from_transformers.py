@@ -9,7 +9,7 @@ from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.errors import LabError
-from tests.huggingface.models import TRANSFORMERS
+from tests.huggingface.models import ROUTED, WITH_MECHANISMS, WITHOUT_MECHANISMS
 from tests.libraries import library
 from tests.zoo import build, case_name, make_batch, make_sentences, make_task
 
@@ -38,7 +38,11 @@ def in_transformers(model, task, sides, folder):
     return folder
 
 
-@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
+# The options of mechanisms are copied by their names.
+CASES = [*WITHOUT_MECHANISMS, *ROUTED, *(pytest.param(*case, marks=pytest.mark.slow) for case in WITH_MECHANISMS)]
+
+
+@pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 def test_the_checkpoint_computes_the_logits_of_the_model(arch, options, tmp_path):
     trained = build(arch, options).eval()
     folder = in_transformers(trained, make_task(), SIDES[0], tmp_path / "exported")

@@ -1,13 +1,12 @@
 """The model of the repository, models/ja-en: README's lines translate with it, without fairseq."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.libraries import library
+from tests.processes import run_code
 
 library("transformers")
 ROOT = Path(__file__).parents[2]
@@ -29,8 +28,7 @@ SENTENCES = {
 
 def test_the_lines_of_the_readme_print_the_translation_of_the_readme():
     (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    code = f"import sys\nsys.modules['fairseq'] = None\n{block}"
-    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    finished = run_code(f"import sys\nsys.modules['fairseq'] = None\n{block}", [], ROOT)
     assert finished.returncode == 0, finished.stderr
     assert f"It prints `{finished.stdout.strip()}`" in README
 

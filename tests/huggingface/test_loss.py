@@ -4,7 +4,12 @@ import fairseq.utils
 import pytest
 import torch
 
-from tests.huggingface.models import SENTENCES, TRANSFORMERS, use_the_precision_of_the_model
+from tests.huggingface.models import (
+    SENTENCES,
+    WITH_MECHANISMS,
+    WITHOUT_MECHANISMS,
+    use_the_precision_of_the_model,
+)
 from tests.libraries import library
 from tests.zoo import ARCHITECTURES, build, case_name, make_batch, make_criterion
 
@@ -25,7 +30,11 @@ def precise(monkeypatch):
     monkeypatch.setattr(fairseq.utils, "log_softmax", log_softmax)
 
 
-@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
+# test_logits.py has the same models: their gradients follow from their logits.
+CASES = [pytest.param(*case, marks=pytest.mark.slow) for case in WITHOUT_MECHANISMS] + WITH_MECHANISMS
+
+
+@pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 def test_the_loss_and_its_gradients_are_those_of_fairseq(arch, options):
     model = build(arch, options).double()
     copy, criterion = exported(model), make_criterion(model)

@@ -45,10 +45,7 @@ def batch(lengths=((7, 5), (3, 9), (6, 2)), left=False):
     side = "left" if left else "right"
     pad = torch.nn.utils.rnn.pad_sequence
     sources, targets = zip(*rows)
-    return {
-        "input_ids": pad(sources, True, 1, side),
-        "labels": pad(targets, True, -100, side),
-    }
+    return {"input_ids": pad(sources, True, 1, side), "labels": pad(targets, True, -100, side)}
 
 
 def gradients(model, **inputs):

@@ -123,12 +123,7 @@ EN_RO = {
         **newstest("test/newstest2016-roen", ("ro", "en"), 5, 4),
     },
 }
-OF_SCRIPT = {
-    "wmt14-en-de": EN_DE,
-    "wmt14-en-fr": EN_FR,
-    "wmt17-zh-en": ZH_EN,
-    "wmt16-en-ro": EN_RO,
-}
+OF_SCRIPT = {"wmt14-en-de": EN_DE, "wmt14-en-fr": EN_FR, "wmt17-zh-en": ZH_EN, "wmt16-en-ro": EN_RO}
 RELEASES = ["LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06"]
 EVALUATIONS = {
     "LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0": 3,

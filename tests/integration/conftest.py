@@ -7,19 +7,13 @@ from tests.integration import multi30k
 from tests.integration.commands import PATH, PLUGIN, SCRIPTED, run, train
 from tests.integration.preparing import Workplace
 
-# They start first, so that no core is idle while another ends the last of them.
-LONGEST = (
-    "test_demo.py",
-    "test_examples.py",
-    "test_export.py",
-    "test_pages.py",
-    "test_train_script.py",
-    "test_training.py",
-)
+# The longest start first, so that no core is idle while another ends the last of them.
+LONGEST = "pages train_script export training results examples reproduce demo prepare_wmt".split()
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    order = {f"test_{name}.py": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONGEST)))
 
 
 def write_reversals(folder, split, number, rng):

@@ -48,7 +48,7 @@ def trained(prepared, name):
     """Train a model and translate the test set. Returns the checkpoint and the hypotheses with their scores."""
     root, data = prepared
     checkpoint = root / name / "checkpoint_last.pt"
-    settings = ["--max-epoch", 10, "--no-epoch-checkpoints", "--lr", 5e-3]
+    settings = ["--max-epoch", 6, "--no-epoch-checkpoints", "--lr", 5e-3]
     train(data / "bin", checkpoint.parent, *MODELS[name], *settings)
     output = run("generate", data / "bin", "--path", checkpoint, "--beam", 5, "--max-tokens", 800, "--cpu")
     return checkpoint, {
@@ -98,17 +98,8 @@ def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(pr
 
 
 def test_fairseq_translates_alike_without_this_package(exported):
-    command = [
-        sys.executable,
-        "-m",
-        "fairseq_cli.generate",
-        exported.data / "bin",
-        "--beam",
-        "5",
-        "--max-tokens",
-        "800",
-    ]
-    command += ["--cpu", "--path", exported.root / "fairseq/model.pt"]
+    options = ["--path", exported.root / "fairseq/model.pt", "--beam", "5", "--max-tokens", "800", "--cpu"]
+    command = [sys.executable, "-m", "fairseq_cli.generate", exported.data / "bin", *options]
     trusting = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}  # torch trusts no checkpoint by itself
     finished = subprocess.run(command, env=trusting, check=True, capture_output=True, text=True)
     found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", finished.stdout, re.MULTILINE))

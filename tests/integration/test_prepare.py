@@ -1,9 +1,7 @@
 """`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
-import os
 import random
-import signal
 
 import pytest
 
@@ -11,7 +9,6 @@ from capsule_routing.text.preparation import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from tests.integration.commands import PATH, wait_for
 from tests.integration.preparing import Workplace, check_reading, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
@@ -185,17 +182,6 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     forced = workplace.prepare(*options, "--tokenise", "moses", "forced")
     assert forced.errors.startswith("prepare.sh: warning: Moses damages uk (")
     assert "tokenise moses" in read(workplace.root / "forced/settings")
-
-
-def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
-    workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
-    workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT]
-    process = workplace.start("scripts/prepare.sh", *options, "out")
-    wait_for(workplace.root / "begun", process)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
 
 
 def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, tmp_path, refuses):

@@ -144,15 +144,6 @@ def test_downloads_from_a_mirror_are_resumed(archives, tmp_path, refuses, monkey
     assert {file.name for file in (out / "download").iterdir()} == {file.name for file in archives.iterdir()}
 
 
-def test_a_full_disk_is_reported(archives, workplace):
-    out = workplace.root / "out"
-    workplace.stub_library("sacremoses", "print('a', file=open('/dev/full', 'w'), flush=True)")
-    process = workplace.prepare("--from", archives, "out")
-    workplace.refused(process, "stage 'tokenised' failed", "No space left on device")
-    assert finished(out) == ["raw"]
-    assert not list(out.glob("*.part.*"))
-
-
 def test_a_script_in_bash_resumes_a_download_and_refuses_other_options(chinese):
     options, mirror = ["--parts", "nc", "out"], (chinese.root / "archives").as_uri()
     chinese.refused(chinese.prepare(*options, MIRROR="http://127.0.0.1:9"), "stage 'raw' failed: curl: (7)")

@@ -133,7 +133,8 @@ def test_train_gpus_prints_the_command_that_it_starts_on_each_node(place, slurm)
 
 
 def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
-    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt. The installed command is used."""
+    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt. It is that of an installed command."""
+    warm = place.path
     place.path = f"{place.stubs}:{PATH}"
     real = shutil.which("fairseq-hydra-train", path=place.path)
     place.stub(
@@ -148,6 +149,7 @@ def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data
     last = place.out / "checkpoint_last.pt"
     last.write_bytes(last.read_bytes()[:100_000])
     place.unstub()
+    place.path = warm
     process = place.prepare(*command)
     assert process.returncode == 0, process.errors
     assert "checkpoint_last.pt was truncated by an interruption: continuing from checkpoint" in process.output

@@ -1,4 +1,4 @@
-"""fairseq's commands and `fairseq-capsule` for shell scripts. They do not import torch each time, which takes seconds.
+"""fairseq's commands and others for shell scripts. They do not import torch each time, which takes seconds.
 
 Each command is a client of a socket in this process. This process forks the command from the server of
 `tests/processes.py`, with the arguments, folder, environment, input and outputs of the client. If the client is killed,
@@ -22,6 +22,7 @@ from tests.integration.commands import PATH
 from tests.processes import run_program, start_fork
 
 COMMANDS = {
+    "ct2-fairseq-converter": ("ctranslate2.converters.fairseq", "main"),
     "fairseq-capsule": ("fairseq_capsule_lab.cli", "main"),
     "fairseq-generate": ("fairseq_cli.generate", "cli_main"),
     "fairseq-hydra-train": ("fairseq_cli.hydra_train", "cli_main"),

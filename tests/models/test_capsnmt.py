@@ -36,21 +36,6 @@ def test_an_ensemble_with_attention_scores_and_translates():
     assert [len(hypotheses) for hypotheses in translated] == [2] * len(LENGTHS)
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"aggregation_capsules": 1}, "--aggregation-capsules must be at least 2, not 1"),
-        ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even .*, not 33"),
-        ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must equal --encoder-embed-dim 32"),
-        ({"aggregation": "mean"}, "--aggregation must be one of capsule, simple, not mean"),
-        ({"aggregation_scale": 0.0}, "--aggregation-scale must be above 0, not 0.0"),
-    ],
-)
-def test_wrong_options_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        build("capsnmt", options)
-
-
 def test_dropout_is_kept_while_generating_if_the_option_is_set():
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     for names, differs in ((None, True), (["CapsNMTDecoder"], True), (["Another"], False)):

@@ -42,22 +42,6 @@ def test_the_encoder_has_the_named_parts_of_routing(parts, routed):
     assert (routing.acceptance is not None, routing.horizontal) == routed
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"encoder_routing_layers": "1-3"}, "'1-3' must name layers from 1 to 2; write all, 1-3 or 1,4-6"),
-        ({"encoder_attention_heads": 3}, "--encoder-attention-heads 3 must divide --encoder-embed-dim 32"),
-        ({"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),
-        ({"base_layers": 1}, "--base-layers needs --decoder-routing none"),
-        ({"encoder_routing": "sideways"}, "--encoder-routing must be one of both, vertical, horizontal, none"),
-    ],
-)
-def test_wrong_options_are_named(options, message):
-    with pytest.raises(UserError) as error:
-        build("capsule_transformer", options)
-    assert message in str(error.value)
-
-
 def test_a_checkpoint_of_another_dictionary_is_named():
     state = build("gdr_lstm", task=make_task(50)).state_dict()
     with pytest.raises(UserError, match="source dictionary has 54 entries, but the data's has 44"):

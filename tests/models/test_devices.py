@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tests.zoo import (
-    CASES,
     LSTMS,
+    OPTIONS,
     SMALL,
+    SYSTEMS,
     build,
     case_name,
     make_batch,
@@ -28,9 +29,8 @@ from tests.zoo import (
 LENGTHS = [(4, 2), (2, 3)]
 BEAM, LONGEST = 3, 5  # with the end of sentence
 aten = torch.ops.aten
+CASES = [(arch, {}) for arch in SYSTEMS] + [pytest.param(*case, marks=pytest.mark.slow) for case in OPTIONS]
 TAKES_CPU_TENSORS = {aten.index.Tensor, aten.copy_.default, aten._pack_padded_sequence.default}
-
-every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
 
 class Synchronisations(TorchDispatchMode):
@@ -116,7 +116,7 @@ def fairseqs_own(arch: str) -> tuple:
     return training(model, task), decoding(model)[-1]
 
 
-@every_case
+@pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 def test_models_run_on_another_device_without_further_synchronisations(arch, options):
     """No tensor is made on the CPU, and a model has at most one more synchronisation than the model of fairseq."""
     task = make_task()

@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-from capsule_routing.errors import UserError
 from tests.zoo import LENGTHS, build, count_parameters, make_batch, make_sentences
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -43,18 +42,3 @@ def test_the_vector_is_part_of_the_encoder_s_output():
     reordered = model.encoder.reorder_encoder_out(encoded, order)
     assert torch.equal(reordered["global_representation"][0], encoded["global_representation"][0][order])
     assert "global_representation" not in build("capsule_transformer").encoder(*SOURCE)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"global_capsules": 0}, "--global-capsules must be at least 1, not 0"),
-        ({"encoder_layers": 1}, "--global-aggregation gru needs at least 2 encoder layers; for 1 use"),
-        ({"quant_noise_scalar": 0.1}, "--quant-noise-scalar does not work with .* use --global-aggregation none"),
-        ({"encoder_layerdrop": 0.1}, "layerdrop does not work with global_representation, which .* use --global-repr"),
-        ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16; make them equal"),
-    ],
-)
-def test_wrong_options_are_named(options, message):
-    with pytest.raises(UserError, match=message):
-        build("gret_transformer_base", options)

@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-from capsule_routing.errors import UserError
 from tests.zoo import LENGTHS, build, count_parameters, make_batch, make_sentences
 
 
@@ -28,26 +27,6 @@ def test_sizes_follow_the_decoders_output():
     assert part.routing.vote_weight.shape == (6, 32, 10) and part.feed_forward[0].out_features == 40
     part = build("gdr_lstm", {"encoder_hidden_size": 12}).decoder.past_future
     assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word has the outputs of both directions
-
-
-@pytest.mark.parametrize(
-    "arch, options, message",
-    [
-        ("gdr_lstm", {"redundant_capsules": -1}, "--redundant-capsules must be at least 0, not -1"),
-        ("gdr_lstm", {"past_future": "none"}, "--guided-heads both needs --past-future gdr, clf or attn"),
-        ("gdr_lstm", {"guided_heads": "all"}, "--guided-heads must be one of none, bow, bca, both, not all"),
-        ("gdr_lstm", {"encoder_directions": 3}, "--encoder-directions must be 1 or 2, not 3"),
-        ("gdr_lstm", {"encoder_layers": 2, "decoder_layers": 1}, "--encoder-layers must match --decoder-layers"),
-        (
-            "gdr_transformer_base",
-            {"adaptive_softmax_cutoff": [10, 20]},
-            "--adaptive-softmax-cutoff does not work with guided losses",
-        ),
-    ],
-)
-def test_wrong_options_are_named(arch, options, message):
-    with pytest.raises(UserError, match=message):
-        build(arch, options)
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from capsule_routing.errors import UserError
 from tests.zoo import build, encode, logits_of, make_batch, make_sentences
 
 BATCH = make_batch(make_sentences([(5, 4), (3, 6)]))
@@ -27,12 +26,6 @@ def test_the_kept_layers_are_those_of_the_checkpoint(arch, keep):
     assert torch.equal(logits_of(pruned, BATCH), logits_of(trained, BATCH))
 
 
-def test_layers_that_a_mechanism_reads_are_not_pruned():
-    message = "--encoder-layers-to-keep does not work with global_representation, which reads the output of every layer"
-    with pytest.raises(UserError, match=message):
-        build("gret_transformer_base", {**OPTIONS, "encoder_layers_to_keep": "0,2"})
-
-
 def test_a_pruned_checkpoint_is_not_pruned_again():
     options = {**OPTIONS, "encoder_layers_to_keep": "1,3"}
     first, second = build("capsule_transformer", options), build("capsule_transformer", options, seed=2)
@@ -52,8 +45,3 @@ def test_layers_that_route_keep_their_numbers():
     layers = build("capsule_transformer", options).encoder.layers
     plain = build("capsule_transformer", {**OPTIONS, "encoder_routing": "none"}).encoder.layers[0].self_attn
     assert type(layers[0].self_attn) is type(plain) and type(layers[1].self_attn) is not type(plain)
-
-
-def test_a_layer_that_is_kept_twice_is_refused():
-    with pytest.raises(UserError, match="--encoder-layers-to-keep: '0,0' must name different layers from 0 to 3"):
-        build("capsule_transformer", {**OPTIONS, "encoder_layers_to_keep": "0,0"})

@@ -74,6 +74,15 @@ def test_as_many_checkpoints_are_averaged_as_there_are(run, planned, keep, taken
     assert planned(checkpoints="checkpoint_last.pt").checkpoint.name == "checkpoint_last.pt"
 
 
+def test_the_other_direction_is_scored_against_the_text_of_its_target(run, planned, tmp_path):
+    task = {**CONFIG["task"], "source_lang": "de", "target_lang": "en"}
+    run.write_settings(Settings({**CONFIG, "task": task}))
+    assert f"{tmp_path}/data/raw/test.en: no such reference" in planned()
+    (tmp_path / "data/raw/test.en").touch()
+    plan = planned()
+    assert (plan.source, plan.target, plan.reference("test").name) == ("de", "en", "test.en")
+
+
 def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
     assert planned().notes == []  # checkpoint_last.pt is a copy of the newest one
     run.last_checkpoint.write_text("later")

@@ -108,8 +108,7 @@ def test_a_config_group_is_chosen(planned):
 
 
 @pytest.mark.parametrize(
-    "tokens, processes, accumulation",
-    [(1600, None, "[4]"), (1550, 2, "[2]"), (1200, 3, "[1]"), (None, 2, None)],
+    "tokens, processes, accumulation", [(1600, None, "[4]"), (1550, 2, "[2]"), (1200, 3, "[1]"), (None, 2, None)]
 )
 def test_effective_tokens_choose_the_accumulation(planned, tokens, processes, accumulation):
     plan = planned(effective_tokens=tokens, processes=processes)
