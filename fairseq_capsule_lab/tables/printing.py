@@ -12,7 +12,7 @@ from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.training_log import read_training_log
 from fairseq_capsule_lab.tables.definitions import Table
-from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
+from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
 from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
 from fairseq_capsule_lab.tables.scales import Scale
@@ -78,7 +78,7 @@ def markdown(results: Results) -> str:
     body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
         ours = [results.of(row)[number] for row in table.rows]
-        digits = measure_of(column.measure).digits
+        digits = MEASURES[column.measure].digits
         printed = [row.paper[number] or "" for row in table.rows]
         columns = [(", the paper's", printed)] if any(printed) else []
         for point in _points(results, number):
@@ -173,7 +173,7 @@ def _notes(results: Results) -> Iterator[str]:
     if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
-        reports = ", ".join(column.label for column in table.columns if measure_of(column.measure).compared)
+        reports = ", ".join(column.label for column in table.columns if MEASURES[column.measure].compared)
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
             f"over seeds and sentences{f' ({escaped(reports)}: over seeds only)' if reports else ''}, and its p after "
