@@ -121,7 +121,6 @@ def overlap(args: Namespace) -> None:
 @CHECKPOINTS
 @split_option("test")
 @option("--alignments", input_file, "FILE", ALIGNMENTS, required=True)
-@option("--iterations", positive_int, "N", "Routing iterations.  [default: as in training]")
 @REPORT
 def assignment(args: Namespace) -> None:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
@@ -129,7 +128,7 @@ def assignment(args: Namespace) -> None:
     from fairseq_capsule_lab.analysis.assignment import assignment_report
 
     models, links = _of_checkpoints(args), read_alignments(args.alignments)
-    _write(args, assignment_report(*models, links, args.iterations))
+    _write(args, assignment_report(*models, links))
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)

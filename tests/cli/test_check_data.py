@@ -1,7 +1,6 @@
 """`fairseq-capsule check-data` names the file and the line of what is wrong with a data folder."""
 
 import hashlib
-import json
 import shutil
 
 import pytest
@@ -216,16 +215,6 @@ def test_the_files_of_a_manifest_are_compared(command, data):
     out = command("check-data", data).out.splitlines()
     named = {line.partition(":")[0] for line in out if "missing, or not the file that manifest.tsv lists" in line}
     assert named == {"raw/train.en", "raw/test.de", "raw/test.en"} and out[-1] == "3 to fix"
-
-
-def test_json_contains_splits_and_findings(command, data):
-    change(2, b"d")(data / "bpe/test.de", None)
-    result = command("check-data", data, "--json")
-    report = json.loads(result.out)
-    assert result.status == 1 and not report["ok"] and report["notes"] == []
-    assert report["splits"]["test"] == {"pairs": 3, "unknown": {"de": 0.0, "en": 0.0}, "overlap": 0}
-    (finding,) = report["findings"]
-    assert (finding["file"], finding["line"], finding["lines"]) == ("bin/test.en-de.de.bin", 2, 1)
 
 
 def test_other_folders_are_refused(refused, data):
