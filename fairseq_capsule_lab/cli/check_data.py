@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 
-from capsule_routing.errors import one_line
 from fairseq_capsule_lab.cli.arguments import number, positive_int, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
 
@@ -26,8 +25,8 @@ def check_data(args: Namespace) -> int:
     for name, split in check.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if name.startswith("train") else f", {split.overlap} of them in train"
-        print(one_line(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}"))
+        print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
     for line in (*(f"note: {note}" for note in check.notes), *faults):
-        print(one_line(str(line)))  # a name of a file may have characters that control a terminal
+        print(line)
     print(f"{len(faults)} to fix" if faults else "nothing to fix")
     return 1 if faults else 0

@@ -235,10 +235,3 @@ def test_a_missing_training_set_is_noted(command, data):
     shutil.rmtree(data / "bpe")
     result = command("check-data", data)
     assert result.status == 1 and "bin/train: missing" in result.out
-
-
-def test_names_of_files_cannot_control_the_terminal(command, data):
-    for language in ("en", "de"):
-        shutil.copy(data / f"raw/test.{language}", data / f"raw/\x1b[2J\u202e.{language}")
-    result = command("check-data", data)
-    assert all(line.isprintable() for line in result.out.split("\n")) and "[2J" in result.out
