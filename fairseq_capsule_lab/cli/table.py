@@ -46,8 +46,6 @@ def table(args: Namespace) -> None:
     if args.table:
         _show(args, _table(args))
         return
-    if click.get_current_context().meta["words"]:  # options of a table
-        raise click.UsageError("Missing argument 'TABLE'.")
     for name in definitions.table_names():
         print(f"{name:16} {definitions.load_table(name).title}")
 

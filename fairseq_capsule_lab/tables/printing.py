@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Plot
 from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.training_log import read_training_log
+from fairseq_capsule_lab.runs.training_log import read_curves
 from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
 from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
@@ -276,8 +276,8 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     for row in table.to_run():
         seeds = trained_seeds(scale, places)
         runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
-        logs = [read_training_log(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
-        nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
+        logs = [read_curves(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
+        nlls = [log["nll_loss"] for log in logs if "nll_loss" in log]
         of_row = []
         for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
             values = [curve[updates] for curve in nlls]
