@@ -69,11 +69,14 @@ def markdown_table(rows: Sequence[Any]) -> str:
 
 
 def comma_separated(rows: Sequence[Any]) -> str:
-    """Rows as CSV, with a header of field names and with unrounded numbers."""
+    """Rows as CSV, with a header of field names and with unrounded numbers.
+
+    A quote precedes a text that begins like a formula, unless it is a number: a spreadsheet would run it.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, [item.name for item in fields(rows[0])], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(map(asdict, rows))
+    writer.writerows({name: _guarded(value) for name, value in asdict(row).items()} for row in rows)
     return text.getvalue()
 
 
@@ -83,6 +86,14 @@ def escaped(text: str) -> str:
     text = re.sub(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", " ", text)
     # Markdown leaves an underscore inside a word unchanged.
     return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
+
+
+def _guarded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    is_formula = re.match(r"(?![+-][\d.,]+\Z)[=+\-@\t\r]", value)
+    # The writer does not quote a carriage return, which ends a row for some readers.
+    return ("'" if is_formula else "") + value.replace("\r", " ")
 
 
 def _cell(value: Any, digits: int) -> str:

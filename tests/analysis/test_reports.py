@@ -35,6 +35,18 @@ def test_csv_has_all_digits():
     assert rows == [["name", "score"], ["a, b|c", "1.25"], ["ü", ""]]
 
 
+@pytest.mark.parametrize("text", ["=cmd|'/C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "-1\r=1"])
+def test_csv_has_no_formulas(text):
+    [_, row] = csv.reader(io.StringIO(comma_separated([Row(text, 1.25)])))
+    assert row == ["'" + text.replace("\r", " "), "1.25"]
+
+
+@pytest.mark.parametrize("text", ["+0.5", "-1,000.25", "a = b", "≤ 10"])
+def test_csv_keeps_numbers_and_other_texts(text):
+    [_, row] = csv.reader(io.StringIO(comma_separated([Row(text, -1.25)])))
+    assert row == [text, "-1.25"]
+
+
 def test_markdown_characters_are_escaped():
     assert escaped("a_b _c_ <i> & *x* [y](z) `q` \\") == r"a_b \_c\_ &lt;i&gt; &amp; \*x\* \[y\](z) \`q\` \\"
 
