@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import click
 import pytest
 from matplotlib.figure import Figure
 
@@ -90,6 +91,12 @@ def test_a_wrong_value_of_each_type_is_refused_in_one_line(line, named, tmp_path
     (message,) = result.err.splitlines()
     assert message.startswith(f"fairseq-capsule {line.split()[0]}: ") and named in message
     assert sorted(os.listdir()) == ["file", "folder"]
+
+
+def test_no_option_is_a_number_of_click():
+    """For click, nan is in every range."""
+    kinds = [param.type for leaf in LEAVES.values() for param in leaf.params]
+    assert not any(isinstance(kind, click.types.FloatParamType) for kind in kinds)
 
 
 @pytest.mark.parametrize("name", LEAVES)

@@ -357,9 +357,6 @@ def test_quoted_rows_and_substituted_data_are_stated(runs):
 WRONG = [None, float("nan")]
 REPORTS = {
     "size": ("duan-table2", TRANSFORMER, lambda figure: {"models": [{"parameters": figure, "embeddings": 1}]}),
-    "nll": ("comparison", GDR_SUM, lambda figure: {"rows": [{"nll": figure}]}),
-    "throughput-train": ("zheng-table1", GDR, lambda figure: {"arch": "x", "ratio": figure, "ratios": {}}),
-    "coverage": ("zheng-table3", GDR, lambda figure: {"rows": [dict.fromkeys(("cdr", "under", "over"), figure)]}),
     "lengths": ("zheng-figure5", GDR, lambda figure: {"rows": [{"words": "1", "bleu": figure, "length_ratio": 1.0}]}),
 }
 
