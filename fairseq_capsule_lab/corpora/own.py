@@ -186,11 +186,10 @@ OWN = Recipe(
         recipe.LIMIT,
     ],
     notes="TEXT is PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE "
-    "TARGET: two files of any name. --train, --valid and --test can be given more than once. "
-    "Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
-    "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
-    "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
-    "byte order mark are removed.",
+    "TARGET: two files of any name. --train, --valid and --test can be given more than once. Several training texts "
+    "are concatenated. Several test sets are called test, test1, ... Training pairs that are broken (for example not "
+    "UTF-8) or empty on one side are left out and counted; over 5% of a text are a warning. In validation and "
+    "test sets they are errors. Control characters become spaces. Windows line ends and a byte order mark are removed.",
     results={
         "OUT/raw": recipe.RAW,
         "OUT/codes or OUT/sentencepiece.model, OUT/dict.txt": "the merges or pieces, and the dictionary",
