@@ -182,25 +182,20 @@ def assignment_rows(
     data: Path,
     split: str,
     alignments: Sequence[Links],
-    iterations: Optional[int] = None,
 ) -> List[AssignmentRow]:
     """Return the rates of a model and of the controls on a split, with teacher forcing.
 
     Args:
         alignments: the links of each sentence of the split, in its order.
-        iterations: routing iterations, as in training by default.
 
     Raises:
         LabError: the model assigns no source words, or the alignments do not fit the split; also the errors of
             `load_with_data`.
     """
     model, _, task = load_with_data(checkpoint, data)
-    mechanism = assigning_mechanism(model)
-    if mechanism is None:
+    if assigning_mechanism(model) is None:
         problem = "no mechanism of the model assigns source words to PAST and FUTURE"
         raise LabError(f"{checkpoint}: {problem}; give a model that was trained with --past-future")
-    if iterations is not None and mechanism.iterations is not None:
-        model, _, task = load_with_data(checkpoint, data, {mechanism.iterations: iterations})
     rates: Dict[str, List[Rates]] = {}
     number = 0
     for sample in batches(checkpoint, task, split, f"assignment {name}"):
@@ -251,12 +246,11 @@ def assignment_report(
     data: Path,
     split: str,
     alignments: Sequence[Links],
-    iterations: Optional[int] = None,
 ) -> Report:
     """A report with the rates of every model and of its controls."""
     rows: List[AssignmentRow] = []
     for name, path in zip(names, checkpoints):
-        rows += assignment_rows(name, path, data, split, alignments, iterations)
+        rows += assignment_rows(name, path, data, split, alignments)
     title = "The source words that PAST and FUTURE hold"
     text = (
         f"On {split}, with teacher forcing, against word alignments. A "

@@ -3,20 +3,14 @@
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from statistics import fmean
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
 from fairseq_capsule_lab.analysis.charts import histogram
 from fairseq_capsule_lab.analysis.reports import Report, column, escaped
 from fairseq_capsule_lab.evaluation.translations import Translations
-
-# The effective order gives a sentence of fewer than four words a BLEU from its shorter n-grams.
-METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
-    "chrf": ("chrF", CHRF),
-    "bleu": ("BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
-}
 
 
 @dataclass(frozen=True)
@@ -33,12 +27,9 @@ class Case:
     second: str = column("second system")
 
 
-def compare(first: Translations, second: Translations, metric: str, lowercase: bool = False) -> List[Case]:
-    """Score every sentence of two outputs for the same text, in its order.
-
-    The `metric`, "chrf" or "bleu", compares the words of the outputs with their T- lines.
-    """
-    score = METRICS[metric][1](lowercase=lowercase).sentence_score
+def compare(first: Translations, second: Translations, lowercase: bool = False) -> List[Case]:
+    """Score every sentence of two outputs for the same text, in its order, by chrF against the T- lines."""
+    score = CHRF(lowercase=lowercase).sentence_score
     texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
     cases = []
     for sentence, (source, target, *outputs) in enumerate(tqdm(texts, desc="cases", delay=2, disable=None)):
@@ -66,15 +57,14 @@ def mark(text: str, other: str) -> str:
     return " ".join(parts)
 
 
-def case_report(names: Sequence[str], cases: Sequence[Case], metric: str, count: int) -> Report:
+def case_report(names: Sequence[str], cases: Sequence[Case], count: int) -> Report:
     """A report: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
-    label = METRICS[metric][0]
     gains, losses = most_different(cases, count)
     mean = fmean(case.difference for case in cases)
     better, worse = (sum(sign * case.difference > 0 for case in cases) for sign in (1, -1))
     first, second = (escaped(name) for name in names)
     sections = [
-        f"# {second} against {first}\n\nMeasured by {label} of each sentence, with the words of the outputs and of "
+        f"# {second} against {first}\n\nMeasured by chrF of each sentence, with the words of the outputs and of "
         f"their T- lines. {second} is better in {better} of {len(cases)} sentences and worse in {worse}. The mean "
         f"difference is {mean:+.2f}. Bold: words that only one of the two has.\n"
     ]
@@ -84,7 +74,7 @@ def case_report(names: Sequence[str], cases: Sequence[Case], metric: str, count:
             sections += [_side_by_side(case, first, second) for case in most]
     figure = histogram(
         [case.difference for case in cases if case.difference],
-        f"{label}: {names[1]} − {names[0]}",
+        f"chrF: {names[1]} − {names[0]}",
         f"The {better + worse} of {len(cases)} sentences with a difference",
     )
     return Report("cases", "\n".join(sections), cases, figure)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fairseq_capsule_lab.evaluation.scores import Measure
     from fairseq_capsule_lab.evaluation.translations import Translations
 
-REFERENCE = "The reference, untokenised: detokenised sacreBLEU.  [default: tokenised BLEU against the T- lines]"
 TRAIN = "More text to learn the alignment from, tokenised as the outputs are: the tokenised training set."
 ALIGNMENTS = "The links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0."
 SHOW = "Also draw this view of inspect, for a sentence of the split, with the first checkpoint."
@@ -56,16 +55,11 @@ analyze = Group(
 @arguments.INTERVALS
 @option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words.")
 @option("--groups", click.IntRange(1, 1000), "N", "N groups of about equal size.")
-@option("--reference", input_file, "REF", REFERENCE)
-@arguments.OTHER_REFERENCE
-@arguments.LANGUAGE
+@option("--lang", arguments.language_code, "LANG", "Language of the translations, for text that is not tokenised.")
 @LOWERCASE
 @REPORT
 def lengths(args: Namespace) -> None:
-    """BLEU and length ratio by the length of the source.
-
-    Text that is not tokenised needs --lang or --reference.
-    """
+    """Tokenised BLEU and length ratio by the length of the source."""
     one_of(args, "intervals", "longer_than", "groups")
     from fairseq_capsule_lab.analysis import lengths
 
@@ -85,22 +79,12 @@ def lengths(args: Namespace) -> None:
 def _bleu(outputs: list["Translations"], args: Namespace) -> "Measure":
     """The measure that `score` reports under the same name."""
     from fairseq_capsule_lab.evaluation.scores import measures
-    from fairseq_capsule_lab.evaluation.translations import require_own_reference
 
-    name, reference = "tokenised_bleu", outputs[0].targets
-    if args.reference:
-        name, reference = "detokenised_bleu", read_lines(args.reference)
-        if len(reference) != len(outputs[0].sentences):
-            raise LabError(
-                f"{args.reference}: {len(reference)} sentences, but {outputs[0].path} has {len(outputs[0].sentences)}"
-            )
-        if not args.other_reference:
-            require_own_reference(outputs, [(args.reference, reference)])
-    elif not args.lang:
-        for output in (output for output in outputs if not output.tokenised):
-            raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang, or --reference")
-    language = args.lang or (arguments.language_of(args.reference) if args.reference else "en")
-    return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
+    for output in outputs:
+        if not output.tokenised and not args.lang:
+            raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
+    of_outputs = measures(outputs, [outputs[0].targets], args.lang or "en", args.lowercase)
+    return next(measure for measure in of_outputs if measure.name == "tokenised_bleu")
 
 
 @command("coverage", "transformer.out capsule.out --train train.en train.de --out analysis", group=analyze)
@@ -137,7 +121,6 @@ def overlap(args: Namespace) -> None:
 @CHECKPOINTS
 @split_option("test")
 @option("--alignments", input_file, "FILE", ALIGNMENTS, required=True)
-@option("--iterations", positive_int, "N", "Routing iterations.  [default: as in training]")
 @REPORT
 def assignment(args: Namespace) -> None:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
@@ -145,7 +128,7 @@ def assignment(args: Namespace) -> None:
     from fairseq_capsule_lab.analysis.assignment import assignment_report
 
     models, links = _of_checkpoints(args), read_alignments(args.alignments)
-    _write(args, assignment_report(*models, links, args.iterations))
+    _write(args, assignment_report(*models, links))
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -194,16 +177,15 @@ def iterations(args: Namespace) -> None:
 @argument("second", input_file, "Another output for the same text.", "OTHER")
 @TEXT
 @option("--count", positive_int, "N", "Sentences to show in each direction.", default=5)
-@option("--metric", click.Choice(["chrf", "bleu"]), "", "Score of each sentence.", default="chrf")
 @LOWERCASE
 @REPORT
 def cases(args: Namespace) -> None:
-    """Sentences that two systems translate most differently, side by side."""
+    """Sentences that two systems translate most differently by chrF, side by side."""
     from fairseq_capsule_lab.analysis.cases import case_report, compare
 
     args.outputs = [args.first, args.second]
     names, (first, second) = _of_outputs(args)
-    _write(args, case_report(names, compare(first, second, args.metric, args.lowercase), args.metric, args.count))
+    _write(args, case_report(names, compare(first, second, args.lowercase), args.count))
 
 
 def _of_outputs(args: Namespace) -> tuple[list[str], list["Translations"]]:

@@ -171,10 +171,8 @@ LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
 LENGTH_PENALTY = number(-MOST, MOST)
 BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
-LANGUAGE = option("--lang", language_code, "LANG", "Language of the translations.  [default: the suffix of REF]")
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
 INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
-OTHER_REFERENCE = flag("--other-reference", "Accept a REF that is another text than the T- lines of an output.")
 EXTERNAL = option(
     "--external",
     given,

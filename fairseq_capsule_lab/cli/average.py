@@ -9,7 +9,7 @@ from fairseq_capsule_lab.cli.commands import argument, command, flag, one_of, op
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
-DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates, --upto _uptoEPOCH"
+DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates"
 
 
 @command("average", "runs/capsule --last 5")
@@ -17,7 +17,6 @@ DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates add
 @option("--last", positive_int, "N", "The last N checkpoints of RUN.")
 @option("--best", positive_int, "N", "The N checkpoints of RUN with the best validation score.")
 @flag("--updates", "Use the checkpoints of --save-interval-updates instead of those of epochs.")
-@option("--upto", positive_int, "EPOCH", "Use checkpoints up to this epoch.")
 @option("--output", output_path, "FILE", f"The file to write.  [default: {DEFAULT}]")
 @USER_DIR
 def average(args: Namespace) -> None:
@@ -31,8 +30,7 @@ def average(args: Namespace) -> None:
     output = args.output
     if not output:
         kind, number = ("last", args.last) if args.last else ("best", args.best)
-        suffix = ("_updates" if args.updates else "") + (f"_upto{args.upto}" if args.upto else "")
-        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"
+        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{'_updates' if args.updates else ''}.pt"
     checkpoint = average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
@@ -47,12 +45,12 @@ def _chosen(args: Namespace) -> list[Path]:
         if len(args.inputs) > 1:
             raise LabError(f"{args.inputs[1]}: --last and --best choose from one folder; give only that folder")
         choose = last_checkpoints if args.last else best_checkpoints
-        return choose(args.inputs[0], args.last or args.best, args.updates, args.upto)
+        return choose(args.inputs[0], args.last or args.best, args.updates)
     for path in args.inputs:
         if path.is_dir():
             raise LabError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
-    if args.updates or args.upto:
-        raise LabError("--updates and --upto choose from a folder; give a folder with --last N or --best N")
+    if args.updates:
+        raise LabError("--updates chooses from a folder; give a folder with --last N or --best N")
     if not args.output:
         raise LabError("--output is missing, which the average of named files needs; give --output FILE")
     return list(args.inputs)

@@ -1,12 +1,9 @@
 """`fairseq-capsule check-data`: check a prepared data folder before a model trains on it."""
 
-import json
 from argparse import Namespace
-from dataclasses import asdict
 
-from capsule_routing.errors import one_line
 from fairseq_capsule_lab.cli.arguments import number, positive_int, prepared_data
-from fairseq_capsule_lab.cli.commands import argument, command, flag, option
+from fairseq_capsule_lab.cli.commands import argument, command, option
 
 DIR = "OUT of a prepare script or its bin, or a folder of fairseq-preprocess, which allows fewer checks."
 UNKNOWN = "Maximum share of a text's tokens that are not in its dictionary."
@@ -18,7 +15,6 @@ OVERLAP = "Maximum share of a validation or test set that is also in the trainin
 @option("--longest", positive_int, "N", "Maximum tokens in a sentence.", default=1024)
 @option("--most-unknown", number(0, 100), "PERCENT", UNKNOWN, default=5)
 @option("--most-overlap", number(0, 100), "PERCENT", OVERLAP, default=1)
-@flag("--json", "Print one JSON object instead of the table.")
 def check_data(args: Namespace) -> int:
     """Check prepared data before a model trains on it. The exit status is 1 if there is something to fix."""
     from fairseq_capsule_lab.corpora.check import Check
@@ -26,16 +22,11 @@ def check_data(args: Namespace) -> int:
     check = Check(args.folder, args.longest, args.most_unknown, args.most_overlap)
     check.run()
     faults = list(check.faults.values())
-    if args.json:
-        splits = {name: asdict(split) for name, split in check.splits.items()}
-        findings = [asdict(fault) for fault in faults]
-        print(json.dumps({"ok": not faults, "findings": findings, "splits": splits, "notes": check.notes}))
-        return 1 if faults else 0
     for name, split in check.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if name.startswith("train") else f", {split.overlap} of them in train"
-        print(one_line(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}"))
+        print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
     for line in (*(f"note: {note}" for note in check.notes), *faults):
-        print(one_line(str(line)))  # a name of a file may have characters that control a terminal
+        print(line)
     print(f"{len(faults)} to fix" if faults else "nothing to fix")
     return 1 if faults else 0

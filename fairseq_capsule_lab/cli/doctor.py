@@ -4,7 +4,6 @@ import contextlib
 import functools
 import importlib
 import importlib.util
-import json
 import platform
 import shutil
 import sys
@@ -17,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from capsule_routing import __version__
-from fairseq_capsule_lab.cli.commands import command, flag
+from fairseq_capsule_lab.cli.commands import command
 from fairseq_capsule_lab.processes import FORKS, versions
 
 NAME = "fairseq-capsule"
@@ -35,14 +34,13 @@ class Finding(NamedTuple):
 
 
 @command("doctor", "")
-@flag("--json", "Print one JSON object instead of the table.")
 def doctor(args: Namespace) -> int:
     """Check each requirement of this package, and state how to fix what is wrong. The exit status is then 1."""
     required = requirements()
     checks: dict[str, Callable[[], Finding]]
     checks = {name: functools.partial(library, name, accepted) for name, accepted in required.items()}
     checks |= {"Python": python_version, "GPU": gpus, "fairseq": fairseq_and_plugin}
-    findings = {}
+    failed = []
     for name, check in checks.items():
         try:
             with contextlib.redirect_stdout(sys.stderr):  # a package may print during its import
@@ -50,20 +48,15 @@ def doctor(args: Namespace) -> int:
         except Exception as error:  # importing a broken package can raise anything
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             found = Finding("FAIL", reason, FIX_TORCH if name == "GPU" else fix_fairseq())
-        findings[name] = found
-        if not args.json:
-            line = f"{found.status:<4}  {name:<16}  {found.detail}"
-            print(f"{line}\n{'':<24}fix: {found.fix}" if found.fix else line, flush=True)  # the next may take seconds
-    failed = [name for name, found in findings.items() if found.status == "FAIL"]
+        line = f"{found.status:<4}  {name:<16}  {found.detail}"
+        print(f"{line}\n{'':<24}fix: {found.fix}" if found.fix else line, flush=True)  # the next may take seconds
+        if found.status == "FAIL":
+            failed.append(name)
     installed = {"python": platform.python_version(), "platform": platform.platform(), NAME: __version__}
     installed |= versions((*FORKS, *required))
-    if args.json:
-        rows = [{"name": name, **found._asdict()} for name, found in findings.items()]
-        print(json.dumps({"ok": not failed, "findings": rows, "versions": installed}))
-    else:
-        listed = ", ".join(f"{name} {version}" for name, version in installed.items())
-        print(f"\nversions, to copy into a bug report: {listed}")
-        print(f"{len(failed)} to fix: {', '.join(failed)}" if failed else "nothing to fix")
+    listed = ", ".join(f"{name} {version}" for name, version in installed.items())
+    print(f"\nversions, to copy into a bug report: {listed}")
+    print(f"{len(failed)} to fix: {', '.join(failed)}" if failed else "nothing to fix")
     return 1 if failed else 0
 
 

@@ -75,7 +75,6 @@ def inspect(args: Namespace) -> None:
 @option("--id", click.IntRange(0), "N", "A sentence of the data by the number of fairseq-generate.")
 @option("--split", given, "NAME", "The split that --id refers to.", default="test")
 @option("--show", given, "VIEW", SHOW, default="attention")
-@option("--layer", given, "N", "A layer, from 1.  [default: the top layer, as in the paper]")
 @option("--out", arguments.output_path, "FILE", "Picture to write: .png, .svg or .pdf.", required=True)
 def picture(args: Namespace) -> None:
     """Draw one picture of inspect, of the sentence that --text or --id names."""
@@ -92,10 +91,8 @@ def picture(args: Namespace) -> None:
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
-    places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(args.show, **places)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=args.out.suffix[1:], dpi=110)
+    inspection.plot(args.show).savefig(drawn, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, drawn.getvalue())
     words = f"{len(inspection.source)} subwords of the source, {len(inspection.target)} of the translation"
     print(f"{args.out}: {words}: {inspection.translation}")

@@ -30,10 +30,10 @@ ROUGE = (
 SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
 SCORING = together(
     argument("references", input_file, "The references, untokenised; several are used together.", "REF", many=True),
-    arguments.LANGUAGE,
+    option("--lang", arguments.language_code, "LANG", "Language of the translations.  [default: the suffix of REF]"),
     flag("--rouge", ROUGE),
     arguments.LOWERCASE,
-    arguments.OTHER_REFERENCE,
+    flag("--other-reference", "Accept a REF that is another text than the T- lines of an output."),
     arguments.EXTERNAL,
     arguments.TEXT,
     arguments.JSON,

@@ -46,8 +46,6 @@ def table(args: Namespace) -> None:
     if args.table:
         _show(args, _table(args))
         return
-    if click.get_current_context().meta["words"]:  # options of a table
-        raise click.UsageError("Missing argument 'TABLE'.")
     for name in definitions.table_names():
         print(f"{name:16} {definitions.load_table(name).title}")
 
@@ -63,13 +61,11 @@ def table(args: Namespace) -> None:
 @option("--baseline", input_file, "CHECKPOINT", BASELINE)
 @option("--data", output_path, "DIR", "Folder of prepared corpora.", default="data")
 @option("--rows", Several(given), "ROW...", "Only these rows.  [default: all]")
-@flag("--report", "Also write a page with the table, its plot and the logs of trainings.")
 @flag("--dry-run", "Print every command with its GPUs, memory and minutes.")
 def reproduce(args: Namespace) -> None:
     """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""
     import torch
 
-    from fairseq_capsule_lab.pages.table import write_table_page
     from fairseq_capsule_lab.tables import commands
     from fairseq_capsule_lab.tables.runs import Places
     from fairseq_capsule_lab.tables.steps import work_of
@@ -108,9 +104,6 @@ def reproduce(args: Namespace) -> None:
     except SystemExit as ended:  # a signal to end
         raise KeyboardInterrupt from ended
     _show(args, table)
-    if args.report:
-        logs = [places.runs / name / "train.log" for name in work.trainings]
-        print(f"wrote {write_table_page(table, tables, logs)}")
     if failed:
         raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 

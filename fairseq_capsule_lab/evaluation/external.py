@@ -18,22 +18,22 @@ OWN = ("tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", *ROU
 DIGITS = 4  # many such metrics lie between 0 and 1
 
 
-def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
+def external_measures(options: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
     """Read the measures of all `--external`.
 
     Args:
-        texts: `NAME=FILE`. The file has the scores of the systems in their order. It is a JSON object with a list for
+        options: `NAME=FILE`. The file has the scores of the systems in their order. It is a JSON object with a list for
             each system, a JSON list for one system, or TSV with a column for each system and without a header. An
             entry of a list is a number, or an object with the number under NAME, as `comet-score --to_json` writes it.
         systems: the translations that were scored.
 
     Raises:
-        LabError: a text has another form, a file has other contents or other numbers of systems or sentences, or it
+        LabError: an option has another form, a file has other contents or other numbers of systems or sentences, or it
             states other translations (`mt`); a name that occurs twice or belongs to another measure.
     """
     measures: List[Measure] = []
-    for text in texts:
-        label, _, file = text.partition("=")
+    for option in options:
+        label, _, file = option.partition("=")
         name = errors.name("--external", label)
         if name in (*OWN, *(measure.name for measure in measures)):
             raise LabError(f"--external {name}: another measure has this name; choose another one")
@@ -44,27 +44,10 @@ def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> 
         for entries, system in zip(lists, systems):
             _require_own(file, entries, system)
         numbers = [_numbers(name, file, entries) for entries in lists]
-        measures.append(measure_of_scores(name, f"scores of {file}", numbers))
+        texts = [[repr(score) for score in system] for system in numbers]  # a measure scores texts
+        metric = MeanOfSentences(name, {"version": None, "nrefs": None, "metric": name, "mean": "sentences"})
+        measures.append(Measure(name, name, f"scores of {file}", metric, texts, [[""] * len(texts[0])], digits=DIGITS))
     return measures
-
-
-def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -> Measure:
-    """A measure whose figures are the means of the systems' scores, one for each sentence."""
-    texts = [[repr(score) for score in system] for system in scores]
-    metric = MeanOfSentences(name, {"version": None, "nrefs": None, "metric": name, "mean": "sentences"})
-    return Measure(name, name, text, metric, texts, [[""] * len(texts[0])], digits=DIGITS)
-
-
-def read_scores(name: str, file: Path) -> List[float]:
-    """The scores of the sentences of one system, in the form of `external_measures`.
-
-    Raises:
-        LabError: the file is missing, or has other contents or several systems.
-    """
-    lists = _lists(file)
-    if len(lists) != 1:
-        raise LabError(f"{file}: scores of {len(lists)} outputs; give those of one")
-    return _numbers(name, str(file), lists[0])
 
 
 def _lists(file: Path) -> List[List[Any]]:

@@ -1,4 +1,4 @@
-// Sorting and filtering of the list of pages. The address stores the choices.
+// Sorting and filtering of the list of pages.
 
 const table = element("sentences");
 const rows = [...table.tBodies[0].rows];
@@ -32,18 +32,8 @@ function filter(words) {
 
 headings.forEach((heading, column) => {
   heading.querySelector("button")?.addEventListener("click", () => {
-    const descending = heading.getAttribute("aria-sort") === "ascending";
-    sort(column, descending);
-    keep({ sort: String(column), descending: descending ? "1" : "" });
+    sort(column, heading.getAttribute("aria-sort") === "ascending");
   });
 });
 
-const field = element("filter");
-field.addEventListener("input", () => {
-  filter(field.value);
-  keep({ filter: field.value });
-});
-
-const column = Number(address.get("sort") ?? NaN);
-if (headings[column]?.querySelector("button")) sort(column, address.has("descending"));
-if (address.get("filter")) filter((field.value = address.get("filter")));
+element("filter").addEventListener("input", (event) => filter(event.target.value));

@@ -2,6 +2,23 @@
 
 // ---- choices
 
+// The choices of the reader.
+let address = new URLSearchParams(location.hash.slice(1));
+
+// Stores choices in the address, and draws them. An empty value removes one.
+function choose(changes) {
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) address.set(name, value);
+    else address.delete(name);
+  }
+  try {
+    history.replaceState(null, "", "#" + address);
+  } catch {
+    // A page inside another page, such as a notebook, does not have its own address.
+  }
+  render();
+}
+
 function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
@@ -12,11 +29,6 @@ function chosen() {
   const steps = view.steps ? page.target.length : 0;
   const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
   return { view, places, step, joined: address.get("words") !== "parts" };
-}
-
-function choose(changes) {
-  keep(changes);
-  render();
 }
 
 // ---- controls

@@ -15,8 +15,7 @@ from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
 from fairseq_capsule_lab.pages.template import render
 
-LARGEST = 4_800_000  # maximum bytes of a page
-DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
+DIGITS = 3  # of an array's largest number
 COLOURS = 64
 SIGNED_ON_DARK = ("#ffb45c", "#9c5500", "#26292e", "#6450a8", "#c9bcff")  # orange to purple; 0 is dark
 WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
@@ -34,14 +33,6 @@ def page_html(inspection: Any, *, summary: Optional[Dict[str, Any]] = None) -> s
         inspection: an `InspectedSentence`, whose module imports this one.
         summary: for a page in a folder, its entry in lists of pages; the page then links to the index and the others.
     """
-    for digits in DIGITS:
-        page = _page(inspection, summary, digits)
-        if len(page.encode()) <= LARGEST:
-            break
-    return page
-
-
-def _page(inspection: Any, summary: Optional[Dict[str, Any]], digits: int) -> str:
     arrays = inspection.arrays
     content = {
         "source": inspection.source,
@@ -55,7 +46,7 @@ def _page(inspection: Any, summary: Optional[Dict[str, Any]], digits: int) -> st
             }
             for view in inspection.views
         ],
-        "arrays": {name: _pack(array, digits) for name, array in arrays.items()},
+        "arrays": {name: _pack(array) for name, array in arrays.items()},
         "colours": {
             "shares": _colours(SHARES),
             "signed": _colours(SIGNED),
@@ -101,13 +92,13 @@ def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator
         yield {**asdict(difference), "difference": True}
 
 
-def _pack(array: NamedArray, digits: int) -> Dict[str, Any]:
+def _pack(array: NamedArray) -> Dict[str, Any]:
     """Words unchanged; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
     packed: Dict[str, Any] = {"axes": list(array.axes.items()), "shape": array.values.shape}
     if array.values.dtype.kind == "U":
         return {**packed, "words": array.values.tolist()}
     largest = float(np.abs(array.values).max())
-    decimals = math.ceil(math.log10(3 * 10 ** (digits - 1) / largest)) if largest else 0
+    decimals = math.ceil(math.log10(3 * 10 ** (DIGITS - 1) / largest)) if largest else 0
     integers = np.rint(array.values * 10.0**decimals).astype("<i2")
     halves = integers.reshape(-1, 1).view(np.uint8).T.tobytes()
     return {**packed, "decimals": decimals, "numbers": base64.b64encode(zlib.compress(halves, 9)).decode()}

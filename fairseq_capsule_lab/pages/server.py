@@ -61,12 +61,9 @@ class Translator:
         )
 
     def inside(self, fields: Mapping[str, str]) -> str:
-        """The page of the inspector for one sentence."""
+        """The page of the inspector for one sentence. `home` has refused what cannot be read."""
         with self.lock:
-            try:
-                return page_html(self._inspect(fields.get("text", ""), int(fields.get("beam", self.beam))))
-            except UserError as refused:
-                return render("refused.html", error=refused)
+            return page_html(self._inspect(fields.get("text", ""), int(fields.get("beam", self.beam))))
 
     def _inspect(self, line: str, beam: int) -> InspectedSentence:
         """Inspect the first model, beside the second if there is one."""

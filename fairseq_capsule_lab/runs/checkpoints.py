@@ -3,7 +3,7 @@
 import filecmp
 import re
 from pathlib import Path
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 from tqdm import tqdm
 
@@ -12,34 +12,32 @@ from fairseq_capsule_lab.runs.folder import BEST, EPOCH, KINDS, UPDATE, RunFolde
 from fairseq_capsule_lab.runs.settings import Settings
 
 
-def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
+def last_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[Path]:
     """Return the last `count` checkpoints of a run folder, oldest first.
 
     Args:
         run_dir: the `--save-dir` of a training.
         count: how many; if there are fewer, it is a LabError.
         updates: use checkpoints of updates (`checkpoint_E_U.pt`) instead of those of epochs (`checkpointE.pt`).
-        upto: the last epoch to use; all by default.
     """
-    checkpoints = _numbered_checkpoints(run_dir, updates, upto)
-    _require(count, checkpoints, f"{run_dir}: {_kind(updates, upto)}")
+    checkpoints = _numbered_checkpoints(run_dir, updates)
+    _require(count, checkpoints, f"{run_dir}: {_kind(updates)}")
     return checkpoints[-count:]
 
 
-def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
+def best_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[Path]:
     """Return the `count` checkpoints of a run folder with the best validation scores, best first.
 
     The files `checkpoint.best_METRIC_VALUE.pt`, which `--keep-best-checkpoints` writes, have the score in their name.
-    If there are none, the scores are read from the other checkpoints. This also happens with `updates` or `upto`,
-    because the name of a best checkpoint does not contain the epoch. The configuration in the checkpoints states
-    whether higher or lower is better. Best checkpoints by several metrics are a LabError.
+    If there are none, and with `updates`, the scores are read from the other checkpoints. The configuration in the
+    checkpoints states whether higher or lower is better. Best checkpoints by several metrics are a LabError.
 
     Args: as for `last_checkpoints`.
     """
     from fairseq_capsule.checkpoints.averaging import load  # torch; the plan of an evaluation does not need it
 
     named = _matches(run_dir, BEST)
-    if named and not updates and upto is None:
+    if named and not updates:
         metrics = sorted({name["metric"] for _, name in named})
         if len(metrics) > 1:
             raise LabError(f"{run_dir}: best checkpoints by {' and '.join(metrics)}; name the files to average instead")
@@ -47,9 +45,9 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
         scored = [(float(name["value"]), path) for path, name in named]
         checkpoint = load(named[0][0])
     else:
-        needed = f"{run_dir}: {_kind(updates, upto)} with a validation score"
+        needed = f"{run_dir}: {_kind(updates)} with a validation score"
         scored, checkpoint = [], {}
-        for path in tqdm(_numbered_checkpoints(run_dir, updates, upto), desc="read scores", disable=None):
+        for path in tqdm(_numbered_checkpoints(run_dir, updates), desc="read scores", disable=None):
             checkpoint = load(path)
             if checkpoint["extra_state"].get("val_loss") is not None:
                 scored.append((checkpoint["extra_state"]["val_loss"], path))
@@ -63,16 +61,14 @@ def _matches(run_dir: Path, kind: str) -> List[Tuple[Path, "re.Match[str]"]]:
     return [(path, match) for path, match in matches if match]
 
 
-def _numbered_checkpoints(run_dir: Path, updates: bool, upto: Optional[int]) -> List[Path]:
+def _numbered_checkpoints(run_dir: Path, updates: bool) -> List[Path]:
     """Return the checkpoints of a folder, oldest first."""
     matches = _matches(run_dir, UPDATE if updates else EPOCH)
-    matches = [(path, name) for path, name in matches if upto is None or int(name["epoch"]) <= upto]
     return [path for path, name in sorted(matches, key=lambda item: [int(number) for number in item[1].groups()])]
 
 
-def _kind(updates: bool, upto: Optional[int]) -> str:
-    kind = f"update checkpoints ({UPDATE})" if updates else f"epoch checkpoints ({EPOCH})"
-    return kind if upto is None else f"{kind} up to epoch {upto}"
+def _kind(updates: bool) -> str:
+    return f"update checkpoints ({UPDATE})" if updates else f"epoch checkpoints ({EPOCH})"
 
 
 def _require(count: int, checkpoints: Sequence[Any], needed: str) -> None:
@@ -117,7 +113,7 @@ def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
     last = folder.last_checkpoint
     # At the end of an epoch fairseq copies its checkpoint to checkpoint_last.pt.
     if number > 0 and last.exists():
-        newest = _numbered_checkpoints(folder.path, pool == UPDATE, None)[-1]
+        newest = _numbered_checkpoints(folder.path, pool == UPDATE)[-1]
         if not filecmp.cmp(newest, last, shallow=False):
             problem = f"{last.name} is newer than {newest.name}, the newest of the checkpoints that are averaged"
             return choice, f"{problem}; --checkpoints {last.name} translates with it"

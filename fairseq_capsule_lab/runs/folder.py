@@ -38,10 +38,6 @@ class Evaluation:
     def __init__(self, path: Path):
         self.path, self.translations, self.scores_file = path, path / "generate.out", path / "scores.json"
 
-    def external(self, metric: str) -> Path:
-        """The scores of the sentences by a metric of another program."""
-        return self.path / "external" / f"{metric}.json"
-
 
 class RunFolder:
     """A run folder. A new start continues from `last_checkpoint`. In messages it is called `shown`."""

@@ -3,14 +3,12 @@
 A report is the last line that the command prints, a JSON object.
 """
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
 from fairseq_capsule_lab.tables.reports import finite
@@ -27,7 +25,6 @@ class RunMeasure:
         score: the name of a score of evaluate.sh.
         compared: a report's figure is compared with that of the other row, seed by seed.
         by_words: it has several figures, by the number of source words.
-        external: it is the mean of the scores of sentences by a metric of another program.
     """
 
     source: Optional[str]
@@ -36,7 +33,6 @@ class RunMeasure:
     score: Optional[str] = None
     compared: bool = False
     by_words: bool = False
-    external: bool = False
 
     def figures(self, report: Dict[str, Any]) -> Dict[str, float]:
         """The figures in a report by the number of source words; by "" if there is one. Errors as in `finite`."""
@@ -173,15 +169,6 @@ MEASURES: Dict[str, RunMeasure] = {
     "bleu_by_length_group": RunMeasure("length-groups", _by_words("bleu"), by_words=True),
     "bleu_longer_than": RunMeasure("longer-than", _by_words("bleu"), by_words=True),
 }
-EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
-
-
-def measure_of(name: str) -> RunMeasure:
-    """The measure of a column; raises a KeyError if there is none of this name."""
-    external = EXTERNAL.fullmatch(name)
-    return replace(_score(external[1]), digits=DIGITS, external=True) if external else MEASURES[name]
-
-
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
 
@@ -189,13 +176,12 @@ FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models th
 def require_measures(table: Table) -> None:
     """Raise a LabError if a column has an unknown measure, or if the figure names what the table does not have."""
     for column in table.columns:
-        if column.measure not in MEASURES and not EXTERNAL.fullmatch(column.measure):
+        if column.measure not in MEASURES:
             raise LabError(
-                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of "
-                f"{', '.join([*MEASURES, 'external/NAME'])}"
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
             )
     known = {"rows", *(column.label for column in table.columns), *(key for row in table.rows for key in row.at)}
-    if any(measure_of(column.measure).by_words for column in table.columns):
+    if any(MEASURES[column.measure].by_words for column in table.columns):
         known.add(table.figure.get("x", "rows"))  # the name of the axis of their points
     for name, axis in table.figure.items():
         if axis not in known:
@@ -214,6 +200,6 @@ def applies(column: Column, run: Run) -> bool:
         return run.config not in FAIRSEQS_OWN or run.has_other_architecture
     if measure == "bleu_without_diacritics":
         return task_of(run).target_lang in DIACRITICS_OPTIONAL
-    if measure_of(measure).source in PAIRED:
+    if MEASURES[measure].source in PAIRED:
         return run.baseline is not None
     return measure.startswith("probe") == (run.config == "probe")

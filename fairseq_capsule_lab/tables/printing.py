@@ -10,9 +10,9 @@ from matplotlib.figure import Figure as Plot
 from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.training_log import read_training_log
+from fairseq_capsule_lab.runs.training_log import read_curves
 from fairseq_capsule_lab.tables.definitions import Table
-from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
+from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
 from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
 from fairseq_capsule_lab.tables.scales import Scale
@@ -78,7 +78,7 @@ def markdown(results: Results) -> str:
     body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
         ours = [results.of(row)[number] for row in table.rows]
-        digits = measure_of(column.measure).digits
+        digits = MEASURES[column.measure].digits
         printed = [row.paper[number] or "" for row in table.rows]
         columns = [(", the paper's", printed)] if any(printed) else []
         for point in _points(results, number):
@@ -173,7 +173,7 @@ def _notes(results: Results) -> Iterator[str]:
     if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
-        reports = ", ".join(column.label for column in table.columns if measure_of(column.measure).compared)
+        reports = ", ".join(column.label for column in table.columns if MEASURES[column.measure].compared)
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
             f"over seeds and sentences{f' ({escaped(reports)}: over seeds only)' if reports else ''}, and its p after "
@@ -276,8 +276,8 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     for row in table.to_run():
         seeds = trained_seeds(scale, places)
         runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
-        logs = [read_training_log(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
-        nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
+        logs = [read_curves(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
+        nlls = [log["nll_loss"] for log in logs if "nll_loss" in log]
         of_row = []
         for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
             values = [curve[updates] for curve in nlls]

@@ -3,7 +3,7 @@
 import math
 import re
 import statistics
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -12,17 +12,13 @@ import numpy as np
 from capsule_routing.errors import one_line
 from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation import scores as scoring
 from fairseq_capsule_lab.evaluation import seeds
-from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
-from fairseq_capsule_lab.tables.measures import TIMED, RunMeasure, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
 from fairseq_capsule_lab.tables.reports import finite, read_report, reading
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
-
-SAMPLES, SEED = 1000, 12345  # of the bootstrap of external scores, as in `fairseq-capsule score`
 
 
 @dataclass(frozen=True)
@@ -140,7 +136,7 @@ def _points(pairs: List[Pair], column: Column) -> Points:
     """The figures of a row over the seeds that have them."""
     if not applies(column, pairs[0][0]):
         return {"": Figures(missing="")}
-    read = _score if measure_of(column.measure).score else _report
+    read = _score if MEASURES[column.measure].score else _report
     of_seeds = [(pair, read(*pair, column)) for pair in pairs]
     found = {pair: points for pair, points in of_seeds if not any(figures.missing for figures in points.values())}
     if not found:
@@ -160,7 +156,7 @@ def _points(pairs: List[Pair], column: Column) -> Points:
 
 def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
-    measure = measure_of(column.measure)
+    measure = MEASURES[column.measure]
     run, other = pairs[0]
     if other is None:
         return None
@@ -168,10 +164,6 @@ def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     for split in (split for split in column.splits if split in run.setting.splits):
         path = run.places.runs / run.comparison(other, [run.seed for run, _ in pairs], split)
         report = read_report(path)
-        if measure.external:
-            external = _external([*(other for _, other in pairs if other), *(run for run, _ in pairs)], split, column)
-            scores = seeds.compare_seeds(external, len(pairs)) if external else None
-            report = {"scores": {measure.score: list(map(asdict, scores))}} if scores else None
         if report is None:
             return None
         with reading(path):
@@ -187,7 +179,7 @@ def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
 
 def _score(run: Run, other: Optional[Run], column: Column) -> Points:
     """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
-    measure = measure_of(column.measure)
+    measure = MEASURES[column.measure]
     values, tests = [], []
     splits = [split for split in column.splits if split in run.setting.splits]
     if not splits:
@@ -199,13 +191,6 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
             return _none(_untrained(run) or f"{split} is not scored")
         path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
         compared = read_report(path) if other else None
-        if measure.external:
-            external = (_external([run, other], split, column) if other else None) or _external([run], split, column)
-            if not external:
-                return _none(f"{evaluation.external(str(measure.score))}: missing")
-            score = scoring.evaluate(external, SAMPLES, SEED)
-            scores = {"scores": {measure.score: asdict(score)}}
-            compared = scores if score.against else None
         with reading(evaluation.scores_file):
             values.append(finite(measure.read(scores)))
         if compared is not None:
@@ -219,22 +204,9 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
     return {"": Figures((statistics.mean(values),), differences, ps)}
 
 
-def _external(runs: Sequence[Run], split: str, column: Column) -> Optional[scoring.Measure]:
-    """The scores of runs' sentences by another program; None if a file is missing.
-
-    Raises:
-        LabError: a file has other contents.
-    """
-    name = str(measure_of(column.measure).score)
-    files = [run.folder.evaluation(split).external(name) for run in runs]
-    if not all(file.is_file() for file in files):
-        return None
-    return measure_of_scores(name, "scores of another program", [read_scores(name, file) for file in files])
-
-
 def _report(run: Run, other: Optional[Run], column: Column) -> Points:
     """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
-    measure = measure_of(column.measure)
+    measure = MEASURES[column.measure]
     values = measured(run.folder, measure)
     if values is None:
         reason = None if measure.source in TIMED else _untrained(run)
@@ -261,9 +233,9 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     Raises:
         LabError: two files of a split state different ones. Then no mean or difference has a meaning.
     """
-    measure = measure_of(column.measure)
+    measure = MEASURES[column.measure]
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
-    for run in runs if measure.score and not measure.external else ():
+    for run in runs if measure.score else ():
         for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
             scores = read_report(evaluation.scores_file)
             if scores is None:

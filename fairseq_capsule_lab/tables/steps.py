@@ -229,7 +229,7 @@ def work_of(
     work = Work(gpus, cores)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
-        measure = measures.measure_of(column.measure)
+        measure = measures.MEASURES[column.measure]
         if not measures.applies(column, run) or (measure.source in measures.TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
         needed = {run.name: run for run in run.with_needed()}
@@ -249,9 +249,7 @@ def work_of(
         for split in (split for split in column.splits if split in run.setting.splits):
             work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
             work.cells[_scores(run, split)] = None
-            if other and measure.external:
-                work.cells[_scores(other, split)] = None
-            elif other:
+            if other:
                 compared = run.comparison(other, seeds, split)
                 work.compared.setdefault(compared, {})[run, other] = None
                 work.cells[compared] = None

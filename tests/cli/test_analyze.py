@@ -4,7 +4,6 @@ import csv
 import json
 
 import pytest
-import sacrebleu
 
 from tests.libraries import library
 
@@ -75,16 +74,6 @@ def test_lengths_are_grouped_by_bounds_or_into_equal_groups(analyze, first, tmp_
     assert [(row["words"], row["sentences"]) for row in rows] == [("≤ 2", 2), ("> 2", 2)]
 
 
-def test_lengths_can_use_the_raw_reference(analyze, first, tmp_path):
-    raw = tmp_path / "raw.de"
-    raw.write_text("\n".join(line.title() for line in TARGETS) + "\n", encoding="utf-8")
-    strict, loose = (
-        analyze("lengths", first, "--longer-than", 0, "--reference", raw, *more)[0] for more in ((), ("--lowercase",))
-    )
-    assert strict["bleu"] == 0
-    assert loose["bleu"] == pytest.approx(sacrebleu.corpus_bleu(FIRST, [TARGETS]).score)
-
-
 def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_path):
     library("eflomal")
     for language, lines in (("en", SOURCES), ("de", TARGETS)):
@@ -98,7 +87,7 @@ def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_pat
 
 
 def test_cases_show_the_largest_differences(analyze, first, second, tmp_path):
-    rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu")
+    rows = analyze("cases", first, second, "--count", 2)
     assert [row["sentence"] for row in rows] == [0, 1, 2, 3]
     assert rows[0]["difference"] == pytest.approx(100 - rows[0]["first_score"])
     assert rows[3]["second"] == TARGETS[3]  # subwords joined
@@ -138,7 +127,7 @@ class TestRefusals:
 
     def test_untokenised_text_of_an_unknown_language_is_refused(self, refused, command, first, tmp_path):
         line = refused("lengths", first, "--tokenized", "no")
-        assert line == f"{first}: not tokenised, and its language is unknown; give --lang, or --reference"
+        assert line == f"{first}: not tokenised, and its language is unknown; give --lang"
         result = command("analyze", "lengths", first, "--tokenized", "no", "--lang", "de", "--out", tmp_path / "out")
         assert result.status == 0 and "Moses tokens of de" in result.out
 
@@ -147,12 +136,6 @@ class TestRefusals:
         (first.parent / "two").write_text("a\nb\n")
         line = refused("coverage", first, "--train", first.parent / "one", first.parent / "two")
         assert line == f"--train: {first.parent / 'one'} has 1 lines, but {first.parent / 'two'} has 2"
-
-    def test_a_reference_of_another_length_is_refused(self, refused, first):
-        (first.parent / "raw").write_text("eins\n")
-        assert refused("lengths", first, "--reference", first.parent / "raw").startswith(
-            f"{first.parent / 'raw'}: 1 sen"
-        )
 
     def test_wrong_numbers_of_names_are_refused(self, refused, first, second):
         for names in (["one"], ["one", "one"]):

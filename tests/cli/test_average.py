@@ -51,14 +51,11 @@ def run_dir(tmp_path):
 
 def test_the_last_checkpoints_are_sorted_by_epoch_not_by_name(run_dir):
     assert names(last_checkpoints(run_dir, 3)) == ["checkpoint9.pt", "checkpoint10.pt", "checkpoint11.pt"]
-    assert names(last_checkpoints(run_dir, 2, upto=10)) == ["checkpoint9.pt", "checkpoint10.pt"]
     assert names(last_checkpoints(run_dir, 2, updates=True)) == ["checkpoint_10_900.pt", "checkpoint_11_990.pt"]
-    assert names(last_checkpoints(run_dir, 1, updates=True, upto=4)) == ["checkpoint_4_360.pt"]
 
 
 def test_the_best_checkpoints_have_the_best_recorded_score(run_dir):
     assert names(best_checkpoints(run_dir, 3)) == ["checkpoint6.pt", "checkpoint7.pt", "checkpoint5.pt"]
-    assert names(best_checkpoints(run_dir, 2, upto=4)) == ["checkpoint4.pt", "checkpoint3.pt"]
     assert names(best_checkpoints(run_dir, 1, updates=True)) == ["checkpoint_1_90.pt"]
 
 
@@ -81,8 +78,6 @@ def test_the_best_checkpoints_have_the_best_score_in_their_name(run_dir, higher_
     for value in ("9.871", "10.252", "11.000"):
         write(run_dir / f"checkpoint.best_loss_{value}.pt", higher_is_better=higher_is_better)
     assert names(best_checkpoints(run_dir, 2)) == expected
-    # These names contain no epoch: with --upto the checkpoints of epochs are used.
-    assert all(re.fullmatch(r"checkpoint\d\.pt", name) for name in names(best_checkpoints(run_dir, 2, upto=9)))
 
 
 def test_best_checkpoints_by_two_metrics_are_refused(tmp_path):
@@ -176,10 +171,9 @@ def test_the_best_checkpoints_of_a_real_training_are_found(training):
 
 def test_what_cannot_be_chosen_is_refused(refused, run_dir):
     assert "11 found, but 20 requested" in refused("average", run_dir, "--last", 20)
-    assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
     first = run_dir / "checkpoint1.pt"
-    line = refused("average", first, "--upto", 3, "--output", run_dir / "mean.pt")
-    assert "--updates and --upto choose from a folder" in line
+    line = refused("average", first, "--updates", "--output", run_dir / "mean.pt")
+    assert "--updates chooses from a folder" in line
     assert "give only that folder" in refused("average", run_dir, first, "--last", 1)
 
 

@@ -121,12 +121,6 @@ class TestNames:
         hub = load(tmp_path / "model.pt", world / "data/bin", bpe="subword_nmt", bpe_codes=str(world / "codes"))
         assert hub.apply_bpe("ab") == "ab" and hub.cfg.bpe.bpe_codes == str(world / "codes")
 
-    def test_empty_codes_are_named(self, refused, world, tmp_path):
-        codes = tmp_path / "codes"
-        codes.touch()
-        places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
-        assert refused("picture", *places, "--codes", codes).startswith(str(codes))
-
 
 class TestData:
     @pytest.fixture

@@ -1,7 +1,7 @@
 """`fairseq-capsule doctor`: sound, missing and broken environments."""
 
 import importlib
-import json
+import re
 import sys
 from importlib import metadata
 from types import SimpleNamespace
@@ -31,11 +31,10 @@ def found(command):
     """Run the command. Return the row of a check."""
 
     def run(name):
-        result = command("doctor", "--json")
-        report = json.loads(result.out)
-        assert report["ok"] == (result.status == 0) == all(row["status"] != "FAIL" for row in report["findings"])
-        (row,) = (row for row in report["findings"] if row["name"] == name)
-        return SimpleNamespace(**row)
+        result = command("doctor")
+        assert (result.status == 0) == ("FAIL" not in result.out) == result.out.endswith("nothing to fix\n")
+        row = re.search(rf"(?m)^(\w+) +{name}  +(.*)(?:\n +fix: (.*))?", result.out)
+        return SimpleNamespace(status=row[1], detail=row[2], fix=row[3])
 
     return run
 

@@ -7,7 +7,6 @@ import os
 import pytest
 from fairseq.data import Dictionary
 
-from tests.cli.world import save_checkpoint
 from tests.libraries import library
 
 transformers = library("transformers")
@@ -88,14 +87,6 @@ def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path
     ):
         assert text in card
     assert str(world) not in card and str(tmp_path) not in card
-
-
-def test_transformers_has_no_such_model(refused, world, tmp_path, capsys):
-    save_checkpoint(world / "data/bin", tmp_path / "model.pt", "--arch capsnmt")
-    capsys.readouterr()  # notes about the new model
-    line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE)
-    assert "model.pt: it is a CapsnmtBaseModel, not a Transformer, so transformers cannot compute it; " in line
-    assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
 
 
 def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path):

@@ -10,9 +10,6 @@ from fairseq_cli import preprocess
 COMMANDS = {
     "nll": "nll {model} --data {data} --split test",
     "probe": "probe {model} --data {data}",
-    "overlap": "analyze overlap {model} --data {data} --split test --out {out}",
-    "iterations": "analyze iterations {model} --data {data} --split test --out {out} --iterations 1 "
-    "--option past-future-iterations",
     "inspect": "inspect {model} {data} --ids 0 --out {out}",
 }
 

@@ -28,12 +28,6 @@ def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
     assert (tmp_path / "out" / "weng-table2.csv").is_file()
 
 
-@pytest.mark.parametrize("option", [["--curves"], ["--figure"], ["--out", "tables"], ["--scale", "small"]])
-def test_an_option_without_a_table_is_refused(capsys, option):
-    assert main(["table", *option]) == 2
-    assert "Missing argument 'TABLE'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", ["table", "reproduce"])
 def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, command):
     assert "no table 'nope'" in refused(capsys, command, "nope", "--runs", tmp_path)

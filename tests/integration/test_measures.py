@@ -58,8 +58,6 @@ def test_assignment_is_compared_with_alignments(data, routed, links, tmp_path, c
         assert row["sentences"] == len(links) and 0 <= row["area"] <= 1 and 0 <= row["near"] <= 1
     assert model["precision"] is None  # every word has a link
     assert position["area"] < 0.7  # near 1 if a target is in the order of its source; here it is reversed
-    one = rows(capsys, "assignment", *arguments, "--iterations", 1)
-    assert one[0]["area"] != model["area"] and one[2] == {**position, "system": one[2]["system"]}
     assert (tmp_path / "out/assignment.svg").exists()
 
 

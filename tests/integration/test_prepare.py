@@ -1,7 +1,9 @@
 """`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
+import os
 import random
+import signal
 
 import pytest
 
@@ -9,6 +11,7 @@ from capsule_routing.text.preparation import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
+from tests.integration.commands import PATH, wait_for
 from tests.integration.preparing import Workplace, check_reading, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
@@ -126,7 +129,6 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
     ("arguments", "wanted"),
     [
         ("{pair} --train {texts}/my {held} --valid {texts}/my", "--valid and --valid-lines: give one of the two"),
-        ("{pair} --train http://a/x http://b/x {held}", "http://a/x has the same file name; download one of the two"),
         ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
         ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used"),
         ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),
@@ -184,16 +186,15 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     assert "tokenise moses" in read(workplace.root / "forced/settings")
 
 
-def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, tmp_path, refuses):
-    options = ["own", "--source", "zh", "--target", "en", *HELD_OUT, "--tokenise", "moses", "--train"]
-    addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
-    assert "stage 'tokenised' failed" in refuses(*options, *addresses, tmp_path / "out")
-    assert (tmp_path / "out/download/my.en").read_bytes() == (texts / "my.en").read_bytes()
-    addresses = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
-    assert "out was prepared with other train text: delete it" in refuses(*options, *addresses, tmp_path / "out")
-    assert "stage 'tokenised' failed" in refuses(*options, *addresses, "--from", texts, tmp_path / "second")
-    for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
-        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
+    workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT]
+    process = workplace.start("scripts/prepare.sh", *options, "out")
+    wait_for(workplace.root / "begun", process)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
 
 
 def test_the_hash_of_each_download_is_noted_once(tmp_path):

@@ -42,10 +42,8 @@ def test_a_table_is_made_from_nothing(checkout):
     assert int(parameters.replace(",", "")) > 100_000
     assert "- Missing: *decoder*, *encoder and decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
-    again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder", "--report")
+    again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
     assert "nothing to be done" in again and encoder in again
-    page = (checkout / "runs/smoke/tables/duan-table2.html").read_text()
-    assert "<td>24.87</td>" in page and "done training in" in page
 
 
 @pytest.mark.slow

@@ -146,52 +146,6 @@ def test_a_comparison_of_another_number_of_seeds_is_not_shown(runs, theirs, ours
     assert [points[""].effect for points in (cells[-1], cells[-3])] == [None, None]
 
 
-@pytest.fixture
-def external(runs, tmp_path):
-    """A table with a column of an external metric, and a function that writes the scores of a run."""
-    (tmp_path / "mine.yaml").write_text(
-        "title: mine\ncolumns:\n  COMET: {corpus: multi30k, measure: external/COMET}\nagainst: Transformer\nrows:\n"
-        "  Transformer: {run: transformer}\n  encoder: {run: capsule_transformer model.decoder_routing=none}\n"
-    )
-
-    def write_scores(title, seed, scores):
-        runs.score(title, 30.0, seed)
-        put(runs.folder(title, seed) / "evaluation/test/external/COMET.json", {"x.de": scores})
-
-    return str(tmp_path / "mine.yaml"), write_scores
-
-
-def test_an_external_metric_has_a_bootstrap_for_one_seed(runs, external):
-    table, write_scores = external
-    write_scores(TRANSFORMER, 1, [0.5, 0.6, 0.7, 0.8] * 5)
-    write_scores(ENCODER, 1, [{"COMET": score} for score in [0.6, 0.7, 0.8, 0.8] * 5])
-    figures = runs.gathered(table).cells["encoder"][0][""]
-    assert figures.values == pytest.approx((0.725,)) and figures.difference == pytest.approx(0.075)
-    assert 0 < figures.ps[0] < 0.01 and figures.effect is None
-    assert "| encoder | 0.7250 (+0.0750, p" in markdown(runs.gathered(table))
-
-
-def test_an_external_metric_has_an_effect_over_seeds(runs, external):
-    table, write_scores = external
-    for seed in (1, 2, 3):
-        write_scores(TRANSFORMER, seed, [0.5, 0.6, 0.7, 0.8])
-        write_scores(ENCODER, seed, [0.6, 0.7, 0.8, 0.8 + seed / 100])
-    figures = runs.gathered(table).cells["encoder"][0][""]
-    assert figures.effect.difference == pytest.approx(0.08)
-    assert figures.effect.error_over_sentences == pytest.approx(0.02)
-    assert figures.effect.low < 0.08 < figures.effect.high
-
-
-def test_missing_and_damaged_external_scores_are_named(runs, external):
-    table, write_scores = external
-    runs.score(ENCODER, 30.0)
-    rows = runs.gathered(table).cells
-    assert rows["encoder"][0][""].missing.endswith("seed1/evaluation/test/external/COMET.json: missing")
-    write_scores(TRANSFORMER, 1, [0.5, None])
-    with pytest.raises(LabError, match="sentence 2 has no score COMET"):
-        runs.gathered(table)
-
-
 def test_nll_is_compared_over_seeds(runs):
     continued, pairs = "continued+on-transformer", [(2.40, 2.43), (2.38, 2.42), (2.41, 2.43)]
     for seed, (theirs, ours) in enumerate(pairs, 1):
@@ -403,9 +357,6 @@ def test_quoted_rows_and_substituted_data_are_stated(runs):
 WRONG = [None, float("nan")]
 REPORTS = {
     "size": ("duan-table2", TRANSFORMER, lambda figure: {"models": [{"parameters": figure, "embeddings": 1}]}),
-    "nll": ("comparison", GDR_SUM, lambda figure: {"rows": [{"nll": figure}]}),
-    "throughput-train": ("zheng-table1", GDR, lambda figure: {"arch": "x", "ratio": figure, "ratios": {}}),
-    "coverage": ("zheng-table3", GDR, lambda figure: {"rows": [dict.fromkeys(("cdr", "under", "over"), figure)]}),
     "lengths": ("zheng-figure5", GDR, lambda figure: {"rows": [{"words": "1", "bleu": figure, "length_ratio": 1.0}]}),
 }
 

@@ -301,16 +301,6 @@ def test_a_step_is_one_line_for_a_shell(places):
         assert not step.prints or words[-1] == step.output
 
 
-def test_an_external_metric_needs_the_translations_of_both_runs(tmp_path, places):
-    rows = "  Transformer: {run: transformer}\n  encoder: {run: capsule_transformer model.decoder_routing=none}\n"
-    column = "  COMET: {corpus: multi30k, measure: external/COMET}\n"
-    (tmp_path / "mine.yaml").write_text(f"title: mine\ncolumns:\n{column}against: Transformer\nrows:\n{rows}")
-    work = of(str(tmp_path / "mine.yaml"), SMALL, places)
-    encoder = "small/multi30k/capsule_transformer+decoder_routing-none/seed1"
-    assert set(work.cells) == {f"{run}/evaluation/test/scores.json" for run in (TRANSFORMER, encoder)}
-    assert not work.compared
-
-
 def test_different_overrides_have_different_names():
     """Different runs never share a folder."""
     setting = SMOKE.setting("duan", "wmt17-zh-en", False)

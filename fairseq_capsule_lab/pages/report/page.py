@@ -7,7 +7,6 @@ from markupsafe import Markup
 from fairseq_capsule_lab.analysis import charts
 from fairseq_capsule_lab.pages.report.comparison import ComparedSystems
 from fairseq_capsule_lab.pages.template import render
-from fairseq_capsule_lab.runs.training_log import shared_measures
 
 AXES = {"loss": "validation loss, bits", "nll_loss": "validation NLL, bits"}
 
@@ -22,7 +21,7 @@ def write_page(compared: ComparedSystems) -> bytes:
         unit="source characters" if compared.test_set.summaries else "source words",
         lengths=_lengths(compared),
         curves=_curves(compared),
-        without_curves=[system.name for system in systems if not system.log.validation],
+        without_curves=[system.name for system in systems if not system.curves],
         differing=[name for name in facts if len({system.facts.get(name) for system in systems}) > 1],
         data=_sentence_data(compared),
     )
@@ -44,12 +43,12 @@ def _lengths(compared: ComparedSystems) -> Markup:
 
 def _curves(compared: ComparedSystems) -> List[Markup]:
     """A chart for each validation measure."""
-    logs = {system.name: system.log for system in compared.systems}
+    systems = compared.systems
     drawn = []
-    for measure in shared_measures(logs):
-        curves = {name: log.validation[measure] for name, log in logs.items() if measure in log.validation}
+    for measure in dict.fromkeys(measure for system in systems for measure in system.curves):
+        curves = {system.name: system.curves[measure] for system in systems if measure in system.curves}
         label = AXES.get(measure, f"validation {measure.replace('_', ' ')}")
-        drawn.append(Markup(charts.curves_on_page(curves, list(logs), label)))
+        drawn.append(Markup(charts.curves_on_page(curves, compared.names, label)))
     return drawn
 
 

@@ -14,7 +14,7 @@ from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
-from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
+from fairseq_capsule_lab.runs.training_log import Curve, read_curves
 from fairseq_capsule_lab.tables.reports import read_report, reading
 
 
@@ -31,12 +31,15 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True)
 class System:
-    """One run on the page; `facts` are settings that make scores hard to compare where they differ, by name."""
+    """One run on the page.
+
+    `facts` are settings that make scores hard to compare where they differ, `curves` those of its validation, by name.
+    """
 
     name: str
     translations: Translations
     facts: Dict[str, str]
-    log: TrainingLog
+    curves: Dict[str, Curve]
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def read_systems(
         kind = (False, "characters") if first.summaries else (scoring.tokenised,)
         output = read_translations(evaluation.translations, scoring.remove_bpe, *kind)
         _require_same_text(run, output, paths[0], references)
-        systems.append(System(name, output, _facts(RunFolder(run), evaluation), read_training_log(run / "train.log")))
+        systems.append(System(name, output, _facts(RunFolder(run), evaluation), read_curves(run / "train.log")))
     language = paths[0].name.rpartition(".")[2]
     source_language = _source_language(runs[0], data)
     raw = data / "raw" / f"{split}.{source_language}"
