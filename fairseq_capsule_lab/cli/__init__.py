@@ -86,8 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 after a `UserError`, an `OSError` or an `ImportError`; 2 after a wrong option; 130 after Ctrl-C; 141 if the
         reader of the output has ended.
     """
-    if logging.lastResort:  # it prints warnings; fairseq configures a root logger without a handler to print more
-        logging.basicConfig(handlers=[logging.lastResort], format="%(message)s")
+    _keep_root_logger()
     if "_FAIRSEQ_CAPSULE_COMPLETE" in os.environ:
         fairseq_capsule.main(prog_name=NAME)  # prints what a shell completes, and ends
     words = list(sys.argv[1:] if argv is None else argv)
@@ -132,3 +131,11 @@ def _context(program: str | None, words: list[str]) -> click.Context:
             break
         command, words = found, words[1:]
     return command.make_context(program or NAME, words)
+
+
+def _keep_root_logger() -> None:
+    """Set the root logger to warnings, for the rest of the process. fairseq configures it only if it has no handler."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    if logging.lastResort not in root.handlers and logging.lastResort is not None:
+        root.addHandler(logging.lastResort)  # what prints warnings of a logger without a handler

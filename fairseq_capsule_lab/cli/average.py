@@ -30,7 +30,8 @@ def average(args: Namespace) -> None:
     output = args.output
     if not output:
         kind, number = ("last", args.last) if args.last else ("best", args.best)
-        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{'_updates' if args.updates else ''}.pt"
+        suffix = "_updates" if args.updates else ""
+        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"
     checkpoint = average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)

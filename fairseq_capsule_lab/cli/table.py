@@ -46,6 +46,8 @@ def table(args: Namespace) -> None:
     if args.table:
         _show(args, _table(args))
         return
+    if click.get_current_context().meta["words"]:  # options of a table
+        raise click.UsageError("Missing argument 'TABLE'.")
     for name in definitions.table_names():
         print(f"{name:16} {definitions.load_table(name).title}")
 
@@ -122,8 +124,9 @@ def _show(args: Namespace, table: definitions.Table) -> None:
 
     places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
     figures = results.gather(table, scale, places)
-    print(printing.markdown(figures))
     folder = args.out or places.runs / scale.name / "tables"
     paths = printing.write(figures, folder, args.figure)
-    paths += printing.curves(table, scale, places).write(folder) if args.curves else []
+    if args.curves:
+        paths += printing.curves(table, scale, places).write(folder)
+    print(printing.markdown(figures))
     print("wrote " + ", ".join(map(str, paths)))

@@ -77,8 +77,11 @@ def _corpus(options: Options) -> Corpus:
         recipe.require_library("jieba", "chinese")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    contents = {split: map(Path, chain.from_iterable(of_split)) for split, of_split in texts.items()}
-    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
+    settings = []
+    for split in SPLITS:
+        if split in texts:
+            files = [Path(file) for text in texts[split] for file in text]
+            settings.append(f"{split} {fingerprint(*files)}")
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     bound = [option.name for option in OWN.options if option.name not in UNBOUND]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}

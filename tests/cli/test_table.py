@@ -18,6 +18,11 @@ def test_tables_are_listed(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == table_names()
 
 
+def test_an_option_without_a_table_is_refused(capsys):
+    assert main(["table", "--curves"]) == 2
+    assert "Missing argument 'TABLE'" in capsys.readouterr().err
+
+
 def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
     assert (
         main(["table", "weng-table2", "--scale", "small", "--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 0

@@ -43,10 +43,12 @@ def _lengths(compared: ComparedSystems) -> Markup:
 
 def _curves(compared: ComparedSystems) -> List[Markup]:
     """A chart for each validation measure."""
-    systems = compared.systems
+    measures: Dict[str, None] = {}  # in the order of the logs, each once
+    for system in compared.systems:
+        measures |= dict.fromkeys(system.curves)
     drawn = []
-    for measure in dict.fromkeys(measure for system in systems for measure in system.curves):
-        curves = {system.name: system.curves[measure] for system in systems if measure in system.curves}
+    for measure in measures:
+        curves = {system.name: system.curves[measure] for system in compared.systems if measure in system.curves}
         label = AXES.get(measure, f"validation {measure.replace('_', ' ')}")
         drawn.append(Markup(charts.curves_on_page(curves, compared.names, label)))
     return drawn

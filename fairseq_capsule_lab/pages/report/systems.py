@@ -33,7 +33,7 @@ class Scoring(NamedTuple):
 class System:
     """One run on the page.
 
-    `facts` are settings that make scores hard to compare where they differ, `curves` those of its validation, by name.
+    `facts`: settings that make scores hard to compare where they differ. `curves`: one for each validation measure.
     """
 
     name: str
