@@ -12,7 +12,7 @@ from capsule_routing.text.preparation import is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
 from fairseq_capsule_lab.errors import LabError
@@ -25,7 +25,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
 
 class Text(NamedTuple):
-    """A parallel text: two files. Without a target the source is the prefix of both."""
+    """A parallel text: two files or two addresses. Without a target the source is the prefix of both files."""
 
     source: str
     target: str = ""
@@ -37,6 +37,7 @@ Texts = dict[str, list[Text]]  # by split
 def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
     """Take the options --train, --valid and --test, which have one or two values. Return them and the other words."""
     texts: Texts = {}
+    addresses: dict[str, str] = {}  # by file name
     rest, words = [], list(words)
     while words:
         word = words.pop(0)
@@ -51,14 +52,36 @@ def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
         if not first:
             raise LabError(f"{option} requires a value (see --help)")
         files = [Text(first, second)]
-        if not os.path.isfile(first):
+        problem = ""
+        if is_address(first):
+            if not is_address(second):
+                problem = "this is an address, so give the address of the target language after it"
+        elif os.path.isfile(first):
+            if not os.path.isfile(second):
+                problem = "this is a file, so give the file of the target language after it, or the PREFIX of both"
+        else:
             files = [Text(prefix) for prefix in first.split(",")]
-        elif not os.path.isfile(second):
-            problem = "this is a file, so give the file of the target language after it, or the PREFIX of both"
+        if problem:
             raise LabError(f"{option} {first}: {problem}")
+        for address in filter(is_address, files[0]):
+            _require_own_name(option, address, addresses)
         texts.setdefault(split, []).extend(files)
         del words[: 2 if files[0].target else 1]
     return texts, rest
+
+
+def is_address(text: str) -> bool:
+    return re.fullmatch(r"[a-z]+://\S+", text) is not None
+
+
+def _require_own_name(option: str, address: str, addresses: dict[str, str]) -> None:
+    """Require that no other address has the same file name, and add it to `addresses`."""
+    name = address.rpartition("/")[2]
+    if not name:
+        raise LabError(f"{option} {address}: this is the address of a folder; give the address of a file")
+    if addresses.setdefault(name, address) != address:
+        problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
+        raise LabError(f"{option} {address}: {problem}")
 
 
 def _corpus(options: Options) -> Corpus:
@@ -77,13 +100,19 @@ def _corpus(options: Options) -> Corpus:
         recipe.require_library("jieba", "chinese")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    settings = []
-    for split in SPLITS:
-        if split in texts:
-            files = [Path(file) for text in texts[split] for file in text]
-            settings.append(f"{split} {fingerprint(*files)}")
+    # Of files their content counts, of addresses their text.
+    contents = {
+        split: [f"{place}\n".encode() if is_address(place) else Path(place) for text in of_split for place in text]
+        for split, of_split in texts.items()
+    }
+    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
-    bound = [option.name for option in OWN.options if option.name not in UNBOUND]
+    addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
+    if options["from"] and not addresses:
+        problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
+        raise LabError(f"--from {options['from']} {problem}")
+    unbound = UNBOUND if addresses else (*UNBOUND, "from")
+    bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"])
     moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
@@ -92,7 +121,7 @@ def _corpus(options: Options) -> Corpus:
 
 
 def _texts(options: Options, languages: Sequence[str]) -> Texts:
-    """Return the texts of the splits, with two files each that are valid in any folder."""
+    """Return the texts of the splits, with two files or addresses each that are valid in any folder."""
     texts: Texts = {split: options[split] for split in SPLITS if split in options}
     if "train" not in texts:
         raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
@@ -108,7 +137,7 @@ def _texts(options: Options, languages: Sequence[str]) -> Texts:
 
 def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
     if text.target:
-        return Text(*map(os.path.realpath, text))
+        return Text(*(place if is_address(place) else os.path.realpath(place) for place in text))
     files = []
     for language in languages:
         file = f"{text.source}.{language}"
@@ -133,12 +162,12 @@ def _tokenisers(options: Options) -> list[str]:
 
 
 def _sample(
-    texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None
 ) -> dict[str, Sequence[str]]:
     """Return lines of the training text in some languages."""
     sampled: dict[str, Sequence[str]] = {}
     for side in sides:
-        files = (Path(text[side]) for text in texts)
+        files = (find(text[side]) if is_address(text[side]) else Path(text[side]) for text in texts)
         lines = evenly_spaced(islice(chain.from_iterable(map(read_lines, files)), limit))
         sampled[languages[side]] = [line.decode() for line in lines if not fault(line)]
     return sampled
@@ -148,8 +177,11 @@ def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: 
     """Write the texts, and take validation and test pairs of these numbers out of the training text."""
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
-            files = [Path(place) for place in text]
-            raw.note(*files, whole_path=True)
+            if is_address(text.source):
+                files = [raw.archive(address) for address in text]
+            else:
+                files = [Path(place) for place in text]
+                raw.note(*files, whole_path=True)
             if split == "train":
                 raw.append(*files)
             else:
@@ -161,6 +193,7 @@ def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: 
 
 
 SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
+FROM = "A folder with the files of TEXT's addresses; without it they are downloaded to OUT/download."
 TOKENISE = (
     "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source and "
     "target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without."
@@ -176,6 +209,7 @@ OWN = Recipe(
         Option("source", str, "LANG", SOURCE, required=True),
         Option("target", str, "LANG", "The other language.", required=True),
         Option("lower", bool, "", "Lower-case everything."),
+        Option("from", Path, "DIR", FROM),
         Option("valid-lines", int, "N", HELD_OUT),
         Option("test-lines", int, "N", "The same without --test."),
         Option("seed", int, "N", "Seed of this choice.", 1),
@@ -189,10 +223,11 @@ OWN = Recipe(
         recipe.LIMIT,
     ],
     notes="TEXT is PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE "
-    "TARGET: two files of any name. --train, --valid and --test can be given more than once. Several training texts "
-    "are concatenated. Several test sets are called test, test1, ... Training pairs that are broken (for example not "
-    "UTF-8) or empty on one side are left out and counted; over 5% of a text are a warning. In validation and "
-    "test sets they are errors. Control characters become spaces. Windows line ends and a byte order mark are removed.",
+    "TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given more than "
+    "once. Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
+    "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
+    "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
+    "byte order mark are removed.",
     results={
         "OUT/raw": recipe.RAW,
         "OUT/codes or OUT/sentencepiece.model, OUT/dict.txt": "the merges or pieces, and the dictionary",

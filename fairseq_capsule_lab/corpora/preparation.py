@@ -17,6 +17,7 @@ from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import (
     DEFAULTS,
     Corpus,
+    Find,
     Options,
     Recipe,
     of_side,
@@ -88,7 +89,7 @@ def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: b
     if folder.settings_file.exists():
         kept = folder.settings_file.read_text(errors="replace").splitlines()
         return is_free and {"tokenise none", "bpe sentencepiece"} <= set(kept)
-    samples = corpus.sample()
+    samples = corpus.sample(_finder(options, folder.path))
     scores = {language: round_trip(language, lines) for language, lines in samples.items()}
     damaged = [f"{language} ({score:.1f} BLEU)" for language, score in scores.items() if score < LEAST]
     if not damaged:
@@ -99,6 +100,12 @@ def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: b
     else:
         print(f"{program}: warning: {problem}; --bpe sentencepiece keeps the text", file=sys.stderr)
     return is_free
+
+
+def _finder(options: Options, path: Path) -> Find:
+    """Return the function that finds an archive in the folder of --from, or downloads it."""
+    folder = Path(options["from"]) if options["from"] else None
+    return partial(local_archive, folder=folder, downloads=path / "download")
 
 
 class _Preparation:
@@ -152,8 +159,7 @@ class _Preparation:
         return os.path.realpath(of_side(file, side)) if file else ""
 
     def _raw(self, part: Path, log: BinaryIO) -> None:
-        folder = Path(self.options["from"]) if self.options["from"] else None
-        find = partial(local_archive, folder=folder, downloads=self.path / "download")
+        find = _finder(self.options, self.path)
         self.corpus.raw(RawTexts(part, self.corpus.languages, find, self.options["limit"] or 0))
 
     def _clean(self, source: Path, part: Path, log: BinaryIO) -> None:

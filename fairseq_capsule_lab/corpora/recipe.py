@@ -11,6 +11,7 @@ from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
+Find = Callable[[str], Path]  # returns the path of the archive with an address
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
     **dict.fromkeys(("from", "limit", "max-length", "ratio", "codes", "dict")),
@@ -39,7 +40,7 @@ class Corpus(NamedTuple):
     address: str = "the addresses in this script"  # where archives come from, in the settings
     vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
     # Takes a sample of the training text of each language that Moses cuts, if Moses may be wrong for it.
-    sample: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    sample: Callable[[Find], Mapping[str, Sequence[str]]] | None = None
     joined_dictionary: bool = True  # whether languages with joint merges have one dictionary
 
     def sides(self, options: Options) -> Sequence[str]:

@@ -129,6 +129,7 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
     ("arguments", "wanted"),
     [
         ("{pair} --train {texts}/my {held} --valid {texts}/my", "--valid and --valid-lines: give one of the two"),
+        ("{pair} --train http://a/x http://b/x {held}", "http://a/x has the same file name; download one of the two"),
         ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
         ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used"),
         ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),
@@ -195,6 +196,18 @@ def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
+
+
+def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, tmp_path, refuses):
+    options = ["own", "--source", "zh", "--target", "en", *HELD_OUT, "--tokenise", "moses", "--train"]
+    addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
+    assert "stage 'tokenised' failed" in refuses(*options, *addresses, tmp_path / "out")
+    assert (tmp_path / "out/download/my.en").read_bytes() == (texts / "my.en").read_bytes()
+    addresses = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
+    assert "out was prepared with other train text: delete it" in refuses(*options, *addresses, tmp_path / "out")
+    assert "stage 'tokenised' failed" in refuses(*options, *addresses, "--from", texts, tmp_path / "second")
+    for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
 def test_the_hash_of_each_download_is_noted_once(tmp_path):
