@@ -30,7 +30,7 @@ def precise(monkeypatch):
     monkeypatch.setattr(fairseq.utils, "log_softmax", log_softmax)
 
 
-# test_logits.py compares the logits of all these models. Whether two embeddings are one parameter shows in its gradient.
+# test_logits.py has the same models. Only the gradient shows whether two embeddings are one parameter.
 CASES = [*WITH_MECHANISMS]
 for arch, options in WITHOUT_MECHANISMS:
     is_fast = "share_decoder_input_output_embed" in options
