@@ -71,6 +71,18 @@ def run_code(code, arguments, cwd=None, env=None, one_output=False):
     return _forked(program, ["-c", *map(str, arguments)], cwd or os.getcwd(), env, one_output=one_output)
 
 
+def run_without_fairseq(code, cwd):
+    """Run a program that is given as text and that cannot import fairseq. Returns the same as `run_forked`."""
+    return _forked(partial(_hide_fairseq_and_run, code), ["-c"], cwd)
+
+
+def _hide_fairseq_and_run(code):
+    for name in [*sys.modules, "fairseq"]:  # the server has imported fairseq's modules, each of which would be found
+        if name == "fairseq" or name.startswith("fairseq."):
+            sys.modules[name] = None
+    exec(code, {"__name__": "__main__"})
+
+
 def _forked(program, command, cwd, env=None, stdin=None, one_output=False):
     with tempfile.TemporaryDirectory() as folder:
         given, output, errors = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))

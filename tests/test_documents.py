@@ -17,7 +17,7 @@ from hydra.errors import HydraException
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures that commands name
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
-from tests.processes import run_code
+from tests.processes import run_without_fairseq
 from tests.test_help import LEAVES
 
 ROOT = Path(__file__).parent.parent
@@ -114,8 +114,7 @@ def test_python_blocks_run(name, place, monkeypatch):
 
 def test_the_page_about_pytorch_needs_no_fairseq_and_prints_what_it_shows():
     shown = re.findall(r"```text\n(.*?)```", TEXTS["docs/pytorch.md"], re.DOTALL)
-    code = "import sys; sys.modules['fairseq'] = None\n" + "".join(PYTHON["docs/pytorch.md"])
-    finished = run_code(code, [], ROOT)
+    finished = run_without_fairseq("".join(PYTHON["docs/pytorch.md"]), ROOT)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == "".join(shown)
 

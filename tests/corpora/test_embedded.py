@@ -1,6 +1,8 @@
-"""The embedded corpora and `fairseq-capsule toy-corpus`: the pairs, and the files that it writes."""
+"""The embedded corpora and `fairseq-capsule toy-corpus`: the pairs, the files that it writes, and its errors."""
 
+import errno
 import hashlib
+import os
 
 import pytest
 
@@ -44,3 +46,18 @@ def test_alignments_are_written_beside_the_same_sentences(tmp_path, capsys):
     assert sorted(plain) == ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
     assert {name: text for name, text in aligned.items() if not name.endswith(".align")} == plain
     assert sorted(aligned.keys() - plain.keys()) == ["test.align", "train.align", "valid.align"]
+
+
+def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypatch):
+    run(tmp_path)
+    before = contents(tmp_path)
+
+    def synchronise_until_full(descriptor, fsync=os.fsync):
+        fsync(descriptor)
+        if "valid.de" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", synchronise_until_full)
+    assert run(tmp_path, "--train", "31") == 1
+    assert contents(tmp_path) == before
+    assert capsys.readouterr().err == "fairseq-capsule toy-corpus: error: [Errno 28] No space left on device\n"

@@ -38,8 +38,21 @@ def in_transformers(model, task, sides, folder):
     return folder
 
 
-# The options of mechanisms are copied by their names.
-CASES = [*WITHOUT_MECHANISMS, *ROUTED, *(pytest.param(*case, marks=pytest.mark.slow) for case in WITH_MECHANISMS)]
+# Values of options that are not the defaults: one that is not copied would be a default without an error.
+NO_DEFAULTS = {
+    "routing_iterations": 1,
+    "past_future": "gdr",
+    "past_future_iterations": 1,
+    "guided_heads": "both",
+    "past_future_capsule_dim": 5,  # it gives the weights of each reduction another shape
+    "guided_reduction": "sum",
+    "global_representation": "capsule",
+    "global_iterations": 1,
+    "global_gate": "none",
+}
+CASES = [*WITHOUT_MECHANISMS, *ROUTED, ("capsule_transformer", NO_DEFAULTS)]
+for arch, options in WITH_MECHANISMS:
+    CASES.append(pytest.param(arch, options, marks=pytest.mark.slow))
 
 
 @pytest.mark.parametrize("arch, options", CASES, ids=case_name)

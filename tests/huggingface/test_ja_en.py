@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.libraries import library
-from tests.processes import run_code
+from tests.processes import run_without_fairseq
 
 library("transformers")
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ SENTENCES = {
 
 def test_the_lines_of_the_readme_print_the_translation_of_the_readme():
     (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    finished = run_code(f"import sys\nsys.modules['fairseq'] = None\n{block}", [], ROOT)
+    finished = run_without_fairseq(block, ROOT)
     assert finished.returncode == 0, finished.stderr
     assert f"It prints `{finished.stdout.strip()}`" in README
 

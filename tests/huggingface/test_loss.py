@@ -30,8 +30,11 @@ def precise(monkeypatch):
     monkeypatch.setattr(fairseq.utils, "log_softmax", log_softmax)
 
 
-# test_logits.py has the same models: their gradients follow from their logits.
-CASES = [pytest.param(*case, marks=pytest.mark.slow) for case in WITHOUT_MECHANISMS] + WITH_MECHANISMS
+# test_logits.py has the same models. Only the gradient shows whether two embeddings are one parameter.
+CASES = [*WITH_MECHANISMS]
+for arch, options in WITHOUT_MECHANISMS:
+    is_fast = "share_decoder_input_output_embed" in options
+    CASES.append(pytest.param(arch, options, marks=() if is_fast else pytest.mark.slow))
 
 
 @pytest.mark.parametrize("arch, options", CASES, ids=case_name)

@@ -8,7 +8,17 @@ from tests.integration.commands import PATH, PLUGIN, SCRIPTED, run, train
 from tests.integration.preparing import Workplace
 
 # The longest start first, so that no core is idle while another ends the last of them.
-LONGEST = "pages train_script export training results examples reproduce demo prepare_wmt".split()
+LONGEST = (
+    "pages",
+    "train_script",
+    "export",
+    "training",
+    "results",
+    "examples",
+    "reproduce",
+    "demo",
+    "prepare_wmt",
+)
 
 
 def pytest_collection_modifyitems(items):

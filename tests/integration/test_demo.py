@@ -1,4 +1,4 @@
-"""`make demo` and `make demo-summarization` with the same steps, but with too few updates to learn."""
+"""`make demo` and `make demo-summarization` with too few updates to learn: all steps, both endings, and resuming."""
 
 import os
 import subprocess
@@ -10,32 +10,36 @@ from tests.integration.warm_commands import warm_path
 
 
 @pytest.mark.parametrize(
-    "kind, least, end, measure, label, language",
+    "kind, measure, label, language",
     [
-        ((), "80", "is below 80: the model has not learnt", "detokenised sacreBLEU = ", "  translation ", "de"),
-        pytest.param(
-            *(("--summarize",), "0", "is at least 0: the model has learnt.", "ROUGE-L F1 = ", "  headline ", "summary"),
-            marks=pytest.mark.slow,
-        ),
+        ([], "detokenised sacreBLEU = ", "  translation ", "de"),
+        pytest.param(["--summarize"], "ROUGE-L F1 = ", "  headline ", "summary", marks=pytest.mark.slow),
     ],
 )
-def test_a_short_demo_runs_all_steps(tmp_path, kind, least, end, measure, label, language):
+def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, kind, measure, label, language):
     checkout, out = tmp_path / "checkout", tmp_path / "demo"
     checkout.mkdir()
-    sizes = ("--train", "60", "--test", "6", "--updates", "60", "--at-least", least)
-    finished = subprocess.run(
-        [copy_checkout(checkout) / "scripts/demo.sh", *kind, *sizes, out],
-        env={**os.environ, "PATH": warm_path()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    output = finished.stdout
-    assert (finished.returncode == 0) == (least == "0"), output
-    assert end in output.splitlines()[-1]
+    script = copy_checkout(checkout) / "scripts/demo.sh"
+
+    def run(least):
+        finished = subprocess.run(
+            [script, *kind, "--train", "60", "--test", "6", "--updates", "60", "--at-least", least, out],
+            env={**os.environ, "PATH": warm_path()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return finished.returncode, finished.stdout
+
+    status, output = run("0")
+    assert status == 0, output
+    assert output.splitlines()[-1].endswith("is at least 0: the model has learnt.")
     assert "update 60: loss" in output
     assert measure in output
     assert output.count(label) == output.count("  reference ") == 5
     assert len((out / f"run/evaluation/test/translations.{language}").read_text().splitlines()) == 6
     if not kind:
         assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
+    status, output = run("80")
+    assert status != 0 and "is below 80: the model has not learnt" in output.splitlines()[-1]
+    assert "finished, nothing to do" in output and "generate.out: done before" in output

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary, data_utils
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.teacher import collect
-from tests.integration.commands import PLUGIN, run
+from tests.integration.commands import PATH, PLUGIN, run, wait_for
 from tests.integration.preparing import Workplace, contents
 
 
@@ -67,6 +67,17 @@ def test_an_interrupted_run_is_resumed(workplace, teacher, data):
     again = workplace.prepare(*options)
     assert again.returncode == 0 and "bin: done before" in again.output
     assert contents(workplace.out) == before
+
+
+def test_an_interruption_ends_the_teacher_too(workplace, teacher, data):
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
+    workplace.stub("fairseq-generate", "echo $$ >child; exec sleep 60")
+    process = workplace.start("scripts/distill.sh", "--processes", 1, teacher, data, "out")
+    wait_for(workplace.root / "child", process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert workplace.run("kill", "-0", (workplace.root / "child").read_text().strip()).returncode != 0
 
 
 def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data):

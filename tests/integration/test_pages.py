@@ -82,8 +82,14 @@ class Clone:
             text = smaller(block[2])
             if block[1] == "sh":
                 shell = ["bash", "-euo", "pipefail", "-c", text]
-                output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-                finished = subprocess.run(shell, cwd=self.folder, env={**os.environ, **environment}, **output)
+                finished = subprocess.run(
+                    shell,
+                    cwd=self.folder,
+                    env={**os.environ, **environment},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
             else:
                 finished = run_code(text, [], self.folder, environment, one_output=True)
             assert finished.returncode == 0, f"{text}\n{finished.stdout}"

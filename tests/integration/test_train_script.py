@@ -133,7 +133,10 @@ def test_train_gpus_prints_the_command_that_it_starts_on_each_node(place, slurm)
 
 
 def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
-    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt. It is that of an installed command."""
+    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt.
+
+    The killed command is the installed one.
+    """
     warm = place.path
     place.path = f"{place.stubs}:{PATH}"
     real = shutil.which("fairseq-hydra-train", path=place.path)
