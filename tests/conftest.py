@@ -1,11 +1,16 @@
 """Shared fixtures. The seed is fixed, so that the tests are deterministic."""
 
+import signal
+
 import pytest
 import torch
 from hypothesis import settings
 
 import fairseq_capsule.tasks  # noqa: F401  registers everything
 from tests import hydra_store  # noqa: F401  faster compositions
+
+# A shell starts a process in the background with SIGINT ignored. The commands in the tests of Ctrl-C would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
