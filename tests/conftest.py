@@ -9,7 +9,7 @@ from hypothesis import settings
 import fairseq_capsule.tasks  # noqa: F401  registers everything
 from tests import hydra_store  # noqa: F401  faster compositions
 
-# A process that a shell starts in the background ignores SIGINT. The commands in the tests of Ctrl-C would inherit that.
+# A process that a shell starts in the background ignores SIGINT, and so would the commands in the tests of Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("suite", deadline=None, derandomize=True)
