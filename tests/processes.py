@@ -22,8 +22,14 @@ FORKS = multiprocessing.get_context("forkserver")
 # fairseq's commands themselves are not imported: each configures the logging when it is imported.
 # The server ignores what it cannot import; tests/test_processes.py notices it.
 PRELOADED = [
-    *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "matplotlib.pyplot", "sacrebleu"),
-    *("sentencepiece", "torch._dynamo", "tests.warm_fairseq"),
+    "fairseq",
+    "fairseq.trainer",
+    "hydra.core.override_parser.overrides_parser",
+    "matplotlib.pyplot",
+    "sacrebleu",
+    "sentencepiece",
+    "torch._dynamo",
+    "tests.warm_fairseq",
 ]
 FORKS.set_forkserver_preload(PRELOADED)
 

@@ -29,7 +29,7 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[P
     """Return the `count` checkpoints of a run folder with the best validation scores, best first.
 
     The files `checkpoint.best_METRIC_VALUE.pt`, which `--keep-best-checkpoints` writes, have the score in their name.
-    If there are none, and with `updates`, the scores are read from the other checkpoints. The configuration in the
+    If there are none, or with `updates`, the scores are read from the other checkpoints. The configuration in the
     checkpoints states whether higher or lower is better. Best checkpoints by several metrics are a LabError.
 
     Args: as for `last_checkpoints`.

@@ -14,7 +14,7 @@ Curve = Dict[int, float]
 
 
 def read_curves(path: Path) -> Dict[str, Curve]:
-    """Read the curve of each validation measure from a log; none from a missing one.
+    """Read the curve of each validation measure from a log. A missing log has none.
 
     After a restart, the later of two values at the same update is used.
     """
@@ -23,20 +23,20 @@ def read_curves(path: Path) -> Dict[str, Curve]:
         return curves
     with open(path, encoding="utf-8", errors="replace") as stream:
         for match in filter(None, map(_VALIDATION.search, stream)):
-            figures = _figures(match[1])
-            for name, value in figures.items() if "num_updates" in figures else ():
+            values = _values(match[1])
+            for name, value in values.items() if "num_updates" in values else ():
                 if name not in PROGRESS and not name.startswith("best_"):
-                    curves.setdefault(name, {})[int(figures["num_updates"])] = value
+                    curves.setdefault(name, {})[int(values["num_updates"])] = value
     return curves
 
 
-def _figures(text: str) -> Dict[str, float]:
+def _values(text: str) -> Dict[str, float]:
     """The values of a line `epoch 001 | loss 7.1 | …` that are finite numbers."""
-    figures = {}
+    values = {}
     for part in text.split("|"):
         name, _, value = part.strip().rpartition(" ")
         try:
-            figures[name] = float(value)
+            values[name] = float(value)
         except ValueError:  # "valid on 'valid' subset"
             continue
-    return {name: value for name, value in figures.items() if math.isfinite(value)}
+    return {name: value for name, value in values.items() if math.isfinite(value)}

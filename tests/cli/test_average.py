@@ -124,9 +124,8 @@ def test_tied_embeddings_are_one_tensor_and_stored_once(command, tmp_path, store
     matrices = [torch.randint(-99, 99, (100, 50), generator=generator).to(dtype) for _ in range(2)]
     for epoch, matrix in enumerate(matrices, start=1):
         twin = matrix if stored == "once" else matrix.clone()  # "once" is how a CPU saves it, "twice" how a GPU does
-        write(
-            tmp_path / f"checkpoint{epoch}.pt", {"in": matrix, "out": twin, "other": matrix.flip(0)}
-        )  # of the same sum
+        other = matrix.flip(0)  # of the same sum, but not tied
+        write(tmp_path / f"checkpoint{epoch}.pt", {"in": matrix, "out": twin, "other": other})
     output = tmp_path / "mean.pt"
     assert command("average", tmp_path, "--last", 2, "--output", output).status == 0
     mean = load_checkpoint_to_cpu(str(output))["model"]
