@@ -20,7 +20,6 @@ import torch
 from ctranslate2.converters import FairseqConverter
 from measure import alternate, environment
 
-from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import CapsuleHub, load
 from fairseq_capsule_lab.export.to_fairseq import write
 
@@ -53,8 +52,7 @@ def keep_first(sample: dict, sentences: int) -> dict:
 
 def export(hub: CapsuleHub, data: Path, folder: Path, quantization: str) -> ctranslate2.Translator:
     folder.mkdir()
-    sides = preparations(data, hub.task.cfg.source_lang, hub.task.cfg.target_lang)
-    write(hub.models[0], hub.task, sides, folder, argparse.Namespace())
+    write(hub.models[0], hub.task, folder)
     converter = FairseqConverter(str(folder / "model.pt"), str(folder), unsafe_deserialization=True)
     converted = converter.convert(str(folder / "converted"), quantization=quantization)
     return ctranslate2.Translator(converted, intra_threads=torch.get_num_threads())

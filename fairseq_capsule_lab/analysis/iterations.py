@@ -98,10 +98,13 @@ def iteration_report(
     data: Path,
     split: str,
     numbers: Sequence[int],
-    choice: Optional[str] = None,
-    **decoding: Any,
+    choice: Optional[str],
+    beam: int,
+    lenpen: float,
+    lowercase: bool,
+    tokenised: Optional[bool],
 ) -> Report:
-    """The quality of every checkpoint with every number of iterations; `decoding` has arguments of `quality`.
+    """The quality of every checkpoint with every number of iterations; the last four are arguments of `quality`.
 
     Raises:
         LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
@@ -122,10 +125,12 @@ def iteration_report(
         for number in numbers:
             model, _, task = load_with_data(path, data, {setting: number})
             samples = batches(path, task, split, f"{name}, {number} iterations")
-            figures = quality(model, task, samples, **decoding)
+            figures = quality(model, task, samples, beam, lenpen, lowercase, tokenised)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})
     title = "Routing iterations at inference"
-    settings = f"beam {decoding['beam']}, length penalty {decoding['lenpen']:g}"
-    text = f"On {split}, the trained models with other numbers of routing iterations. Tokenised BLEU, {settings}."
+    text = (
+        f"On {split}, the trained models with other numbers of routing iterations. Tokenised BLEU, beam {beam}, length "
+        f"penalty {lenpen:g}."
+    )
     return report("iterations", title, text, rows, lines(panels, list(map(str, numbers)), "iterations", title))

@@ -1,7 +1,7 @@
 """`fairseq-capsule analyze`: analyses of translations, and of the models that made them, beyond a score."""
 
 import json
-from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from fairseq_capsule_lab.cli.arguments import (
     input_file,
     positive_int,
     split_option,
+    system_names,
     whole_numbers,
 )
 from fairseq_capsule_lab.cli.commands import Group, argument, command, one_of, option, together
@@ -58,32 +59,45 @@ analyze = Group(
 @option("--lang", arguments.language_code, "LANG", "Language of the translations, for text that is not tokenised.")
 @LOWERCASE
 @REPORT
-def lengths(args: Namespace) -> None:
+def lengths(
+    outputs: Sequence[Path],
+    tokenized: str,
+    remove_bpe: str | None,
+    intervals: list[int] | None,
+    longer_than: list[int] | None,
+    groups: int | None,
+    lang: str | None,
+    lowercase: bool,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """Tokenised BLEU and length ratio by the length of the source."""
-    one_of(args, "intervals", "longer_than", "groups")
+    one_of({"--intervals": intervals, "--longer-than": longer_than, "--groups": groups})
     from fairseq_capsule_lab.analysis import lengths
 
-    names, outputs = _of_outputs(args)
-    counts = lengths.word_counts(outputs[0].sources)
-    if args.groups:
-        groups = lengths.equal_groups(counts, args.groups)
-    elif args.longer_than:
-        groups = lengths.longer_than(counts, args.longer_than)
+    translations = _read(outputs, tokenized, remove_bpe)
+    counts = lengths.word_counts(translations[0].sources)
+    if groups:
+        of_lengths = lengths.equal_groups(counts, groups)
+    elif longer_than:
+        of_lengths = lengths.longer_than(counts, longer_than)
+        if not of_lengths:
+            raise LabError(f"--longer-than: no source has more than {min(longer_than)} words")
     else:
-        groups = lengths.intervals(counts, args.intervals or lengths.EDGES)
-    if not groups:
-        raise LabError(f"--longer-than: no source has more than {min(args.longer_than)} words")
-    _write(args, lengths.length_report(names, _bleu(outputs, args), groups))
+        of_lengths = lengths.intervals(counts, intervals or lengths.EDGES)
+    measure = _bleu(translations, lang, lowercase)
+    _write(lengths.length_report(system_names(names, outputs), measure, of_lengths), out, as_json)
 
 
-def _bleu(outputs: list["Translations"], args: Namespace) -> "Measure":
+def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "Measure":
     """The measure that `score` reports under the same name."""
     from fairseq_capsule_lab.evaluation.scores import measures
 
     for output in outputs:
-        if not output.tokenised and not args.lang:
+        if not output.tokenised and not lang:
             raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
-    of_outputs = measures(outputs, [outputs[0].targets], args.lang or "en", args.lowercase)
+    of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase)
     return next(measure for measure in of_outputs if measure.name == "tokenised_bleu")
 
 
@@ -92,29 +106,40 @@ def _bleu(outputs: list["Translations"], args: Namespace) -> "Measure":
 @option("--train", input_file, "SOURCE TARGET", TRAIN, nargs=2)
 @option("--runs", click.IntRange(1, 1000), "N", "Number of alignments to average.", default=3)
 @REPORT
-def coverage(args: Namespace) -> None:
+def coverage(
+    outputs: Sequence[Path],
+    tokenized: str,
+    remove_bpe: str | None,
+    train: tuple[Path, Path] | None,
+    runs: int,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """CDR, under- and over-translation, from word alignments by eflomal."""
     from fairseq_capsule_lab.analysis.coverage import coverage_report
 
-    names, outputs = _of_outputs(args)
-    for output in outputs:
+    labels, translations = system_names(names, outputs), _read(outputs, tokenized, remove_bpe)
+    for output in translations:
         if not output.tokenised:
             raise LabError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
-    source, target = map(read_lines, args.train) if args.train else ([], [])
-    if len(source) != len(target):
-        raise LabError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
-    _write(args, coverage_report(names, outputs, (source, target), args.runs))
+    source, target = map(read_lines, train) if train else ([], [])
+    if train and len(source) != len(target):
+        raise LabError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
+    _write(coverage_report(labels, translations, (source, target), runs), out, as_json)
 
 
 @command("overlap", "gdr.pt --data data/multi30k --out analysis", group=analyze)
 @CHECKPOINTS
 @split_option("test")
 @REPORT
-def overlap(args: Namespace) -> None:
+def overlap(
+    checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str] | None, as_json: bool
+) -> None:
     """How many words of their bags PAST and FUTURE predict."""
     from fairseq_capsule_lab.analysis.overlap import overlap_report
 
-    _write(args, overlap_report(*_of_checkpoints(args)))
+    _write(overlap_report(system_names(names, checkpoints), checkpoints, data, split), out, as_json)
 
 
 @command("assignment", "gdr.pt --data data/toy --alignments raw/alignments/test.align --out analysis", group=analyze)
@@ -122,13 +147,21 @@ def overlap(args: Namespace) -> None:
 @split_option("test")
 @option("--alignments", input_file, "FILE", ALIGNMENTS, required=True)
 @REPORT
-def assignment(args: Namespace) -> None:
+def assignment(
+    checkpoints: Sequence[Path],
+    data: Path,
+    split: str,
+    alignments: Path,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
     from fairseq_capsule_lab.analysis.alignment import read_alignments
     from fairseq_capsule_lab.analysis.assignment import assignment_report
 
-    models, links = _of_checkpoints(args), read_alignments(args.alignments)
-    _write(args, assignment_report(*models, links))
+    labels, links = system_names(names, checkpoints), read_alignments(alignments)
+    _write(assignment_report(labels, checkpoints, data, split, links), out, as_json)
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -137,19 +170,28 @@ def assignment(args: Namespace) -> None:
 @option("--show", given, "VIEW", SHOW)
 @option("--id", click.IntRange(0), "N", "The number of that sentence, as in fairseq-generate.", default=0)
 @REPORT
-def routing(args: Namespace) -> None:
+def routing(
+    checkpoints: Sequence[Path],
+    data: Path,
+    split: str,
+    show: str | None,
+    id: int,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
     from fairseq_capsule.hub import load
     from fairseq_capsule_lab.analysis.routing import routing_report
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
-    report = routing_report(*_of_checkpoints(args))
-    if args.show is not None:
-        hub = load(args.checkpoints[0], args.data)
-        (inspection,) = inspect_sources(hub, sentences_of_data(hub, args.split, [args.id]))
-        report = replace(report, kind=f"routing-{args.show}", figure=inspection.plot(args.show))
-    _write(args, report)
+    report = routing_report(system_names(names, checkpoints), checkpoints, data, split)
+    if show is not None:
+        hub = load(checkpoints[0], data)
+        (inspection,) = inspect_sources(hub, sentences_of_data(hub, split, [id]))
+        report = replace(report, kind=f"routing-{show}", figure=inspection.plot(show))
+    _write(report, out, as_json)
 
 
 @command("iterations", "gret.pt --data data/multi30k --iterations 1-5 --out analysis", group=analyze)
@@ -162,14 +204,37 @@ def routing(args: Namespace) -> None:
 @LOWERCASE
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @REPORT
-def iterations(args: Namespace) -> None:
+def iterations(
+    checkpoints: Sequence[Path],
+    data: Path,
+    split: str,
+    iterations: list[int],
+    option: str | None,
+    beam: int,
+    lenpen: float,
+    lowercase: bool,
+    tokenized: str,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """Translation quality by number of routing iterations at inference."""
     from fairseq_capsule_lab.analysis.iterations import iteration_report
     from fairseq_capsule_lab.evaluation.translations import TOKENISED
 
-    option, tokenised = args.option and args.option.replace("-", "_"), TOKENISED[args.tokenized]
-    decoding = {"beam": args.beam, "lenpen": args.lenpen, "lowercase": args.lowercase, "tokenised": tokenised}
-    _write(args, iteration_report(*_of_checkpoints(args), args.iterations, option, **decoding))
+    report = iteration_report(
+        system_names(names, checkpoints),
+        checkpoints,
+        data,
+        split,
+        numbers=iterations,
+        choice=option and option.replace("-", "_"),
+        beam=beam,
+        lenpen=lenpen,
+        lowercase=lowercase,
+        tokenised=TOKENISED[tokenized],
+    )
+    _write(report, out, as_json)
 
 
 @command("cases", "transformer.out capsule.out --count 3 --out analysis", group=analyze)
@@ -179,29 +244,34 @@ def iterations(args: Namespace) -> None:
 @option("--count", positive_int, "N", "Sentences to show in each direction.", default=5)
 @LOWERCASE
 @REPORT
-def cases(args: Namespace) -> None:
+def cases(
+    first: Path,
+    second: Path,
+    tokenized: str,
+    remove_bpe: str | None,
+    count: int,
+    lowercase: bool,
+    out: Path,
+    names: Sequence[str] | None,
+    as_json: bool,
+) -> None:
     """Sentences that two systems translate most differently by chrF, side by side."""
     from fairseq_capsule_lab.analysis.cases import case_report, compare
 
-    args.outputs = [args.first, args.second]
-    names, (first, second) = _of_outputs(args)
-    _write(args, case_report(names, compare(first, second, args.lowercase), args.count))
+    labels = system_names(names, [first, second])
+    one, other = _read([first, second], tokenized, remove_bpe)
+    _write(case_report(labels, compare(one, other, lowercase), count), out, as_json)
 
 
-def _of_outputs(args: Namespace) -> tuple[list[str], list["Translations"]]:
+def _read(outputs: Sequence[Path], tokenized: str, remove_bpe: str | None) -> list["Translations"]:
     from fairseq_capsule_lab.evaluation.translations import TOKENISED, read_outputs
 
-    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
-    return arguments.system_names(args.names, args.outputs), outputs
+    return read_outputs(outputs, remove_bpe, TOKENISED[tokenized])
 
 
-def _of_checkpoints(args: Namespace) -> tuple[list[str], list[Path], Path, str]:
-    return arguments.system_names(args.names, args.checkpoints), args.checkpoints, args.data, args.split
-
-
-def _write(args: Namespace, report: "Report") -> None:
+def _write(report: "Report", out: Path, as_json: bool) -> None:
     print(report.markdown)
-    paths = report.write(args.out)
+    paths = report.write(out)
     print("wrote " + ", ".join(map(str, paths)))
-    if args.json:
+    if as_json:
         print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))

@@ -10,7 +10,7 @@ import re
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +22,7 @@ from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
+    from fairseq_capsule_lab.pages.sentences import SourceSentence
 
 DATA = "The data of its training: OUT of a prepare script, or the folder that fairseq-preprocess wrote."
 MOST = 10**9  # for a number that has no smaller bound
@@ -166,7 +167,7 @@ USER_DIR = click.option(
 )
 NOT_RUN = "Print the commands of other programs, and run nothing."
 DRY_RUN = flag("--dry-run", NOT_RUN)
-JSON = flag("--json", "Print a JSON object as the last line.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
 NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
 LENGTH_PENALTY = number(-MOST, MOST)
@@ -222,21 +223,21 @@ def split_option(default: str) -> Decorator:
 # --- trained models --------------------------------------------------------------------------------------------------
 
 
-def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
-    """Load a checkpoint with the dictionaries and preprocessing that the arguments name; raises a UserError."""
+def load_model(checkpoint: Path, data: Path, codes: Path | None, tokenizer: str | None) -> "CapsuleHub":
+    """Load a checkpoint with the dictionaries and preprocessing that MODEL names; raises a UserError."""
     from fairseq_capsule.data.merges import bpe_options
     from fairseq_capsule.hub import load
 
-    options = bpe_options(args.codes) if args.codes else {}
-    if args.tokenizer or args.codes or not prepared_folder(args.data):
-        options["tokenizer"] = args.tokenizer or "space"
-    return load(checkpoint, args.data, **options)
+    options = bpe_options(codes) if codes else {}
+    if tokenizer or codes or not prepared_folder(data):
+        options["tokenizer"] = tokenizer or "space"
+    return load(checkpoint, data, **options)
 
 
-def note_unknown_words(args: Namespace, hub: "CapsuleHub", sources: Sequence[Any]) -> None:
+def note_unknown_words(hub: "CapsuleHub", sources: Sequence["SourceSentence"], data: Path, codes: Path | None) -> None:
     """Print a note if the text has words that are not in the dictionary, which the model reads as `<unk>`."""
     words = sum(len(source.tokens) - 1 for source in sources)  # without the end of the sentence
     unknown = sum(int(source.tokens.eq(hub.src_dict.unk()).sum()) for source in sources)
-    advice = "" if prepared_folder(args.data) or args.codes else "; was the data prepared with --codes and --tokenizer?"
+    advice = "" if prepared_folder(data) or codes else "; was the data prepared with --codes and --tokenizer?"
     if unknown:
         note(f"{unknown} of {words} words are unknown{advice}")

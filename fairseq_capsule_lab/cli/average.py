@@ -1,7 +1,7 @@
 """`fairseq-capsule average`: average several checkpoints into one."""
 
 import io
-from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_capsule_lab.cli.arguments import USER_DIR, existing, output_path, positive_int
@@ -19,39 +19,36 @@ DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates add
 @flag("--updates", "Use the checkpoints of --save-interval-updates instead of those of epochs.")
 @option("--output", output_path, "FILE", f"The file to write.  [default: {DEFAULT}]")
 @USER_DIR
-def average(args: Namespace) -> None:
+def average(inputs: Sequence[Path], last: int | None, best: int | None, updates: bool, output: Path | None) -> None:
     """Average the last or the best checkpoints of a run, or the checkpoints that you name."""
     import torch
 
     from fairseq_capsule.checkpoints.averaging import average_checkpoints
+    from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
-    one_of(args, "last", "best")
-    paths = _chosen(args)
-    output = args.output
-    if not output:
-        kind, number = ("last", args.last) if args.last else ("best", args.best)
-        suffix = "_updates" if args.updates else ""
-        output = args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"
+    one_of({"--last": last, "--best": best})
+    suffix = "_updates" if updates else ""
+    if last or best:
+        if len(inputs) > 1:
+            raise LabError(f"{inputs[1]}: --last and --best choose from one folder; give only that folder")
+        folder = inputs[0]
+    if last:
+        paths = last_checkpoints(folder, last, updates)
+        output = output or folder / f"checkpoint_avg_last{last}{suffix}.pt"
+    elif best:
+        paths = best_checkpoints(folder, best, updates)
+        output = output or folder / f"checkpoint_avg_best{best}{suffix}.pt"
+    else:
+        paths = list(inputs)
+        for path in paths:
+            if path.is_dir():
+                raise LabError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
+        if updates:
+            raise LabError("--updates chooses from a folder; give a folder with --last N or --best N")
+        if not output:
+            raise LabError("--output is missing, which the average of named files needs; give --output FILE")
     checkpoint = average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
     write_whole(output, serialised.getvalue())
     print(f"wrote {output}: the average of {', '.join(path.name for path in paths)}")
-
-
-def _chosen(args: Namespace) -> list[Path]:
-    from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
-
-    if args.last or args.best:
-        if len(args.inputs) > 1:
-            raise LabError(f"{args.inputs[1]}: --last and --best choose from one folder; give only that folder")
-        choose = last_checkpoints if args.last else best_checkpoints
-        return choose(args.inputs[0], args.last or args.best, args.updates)
-    for path in args.inputs:
-        if path.is_dir():
-            raise LabError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
-    if args.updates:
-        raise LabError("--updates chooses from a folder; give a folder with --last N or --best N")
-    if not args.output:
-        raise LabError("--output is missing, which the average of named files needs; give --output FILE")
-    return list(args.inputs)

@@ -1,6 +1,6 @@
 """`fairseq-capsule check-data`: check a prepared data folder before a model trains on it."""
 
-from argparse import Namespace
+from pathlib import Path
 
 from fairseq_capsule_lab.cli.arguments import number, positive_int, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
@@ -15,11 +15,11 @@ OVERLAP = "Maximum share of a validation or test set that is also in the trainin
 @option("--longest", positive_int, "N", "Maximum tokens in a sentence.", default=1024)
 @option("--most-unknown", number(0, 100), "PERCENT", UNKNOWN, default=5)
 @option("--most-overlap", number(0, 100), "PERCENT", OVERLAP, default=1)
-def check_data(args: Namespace) -> int:
+def check_data(folder: Path, longest: int, most_unknown: float, most_overlap: float) -> int:
     """Check prepared data before a model trains on it. The exit status is 1 if there is something to fix."""
     from fairseq_capsule_lab.corpora.check import Check
 
-    check = Check(args.folder, args.longest, args.most_unknown, args.most_overlap)
+    check = Check(folder, longest, most_unknown, most_overlap)
     check.run()
     faults = list(check.faults.values())
     for name, split in check.splits.items():

@@ -1,8 +1,6 @@
 """A command of this package, and short forms of its arguments and options on click."""
 
-import functools
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -76,27 +74,16 @@ def _join_values(words: Sequence[str], several: Collection[str], ctx: click.Cont
     return joined + rest
 
 
-def command(
-    name: str, example: str, group: click.Group | None = None
-) -> Callable[[Callable[[Namespace], Any]], Command]:
-    """Make a function of the values of the arguments a command.
+def command(name: str, example: str, group: click.Group | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command, whose parameters have the names of its arguments and options.
 
     Args:
         example: the words of a command line after the name of the command.
         group: the command of which this is a part.
     """
-
-    def decorate(function: Callable[[Namespace], Any]) -> Command:
-        @functools.wraps(function)
-        def call(**values: Any) -> Any:
-            return function(Namespace(**values))
-
-        made = click.command(name, cls=Command, example=example)(call)
-        if group:
-            group.add_command(made)
-        return made
-
-    return decorate
+    if group is None:
+        return click.command(name, cls=Command, example=example)
+    return group.command(name, cls=Command, example=example)
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -110,14 +97,13 @@ def together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-def one_of(args: Namespace, *names: str, required: bool = False) -> None:
-    """Refuse options that exclude each other, and if one is `required` also none. Their defaults are None."""
-    options = [f"--{name.replace('_', '-')}" for name in names]
-    given_options = [option for option, name in zip(options, names) if getattr(args, name) is not None]
-    if len(given_options) > 1:
-        raise click.UsageError(f"{given_options[0]} and {given_options[1]} exclude each other.")
-    if required and not given_options:
-        raise click.UsageError(f"Missing option {' or '.join(options)}.")
+def one_of(given: Mapping[str, Any], required: bool = False) -> None:
+    """Refuse options that exclude each other, and if one is `required` also none. An option without a value is None."""
+    chosen = [option for option, value in given.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{chosen[0]} and {chosen[1]} exclude each other.")
+    if required and not chosen:
+        raise click.UsageError(f"Missing option {' or '.join(given)}.")
 
 
 def note(text: str) -> None:

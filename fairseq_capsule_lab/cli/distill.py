@@ -1,6 +1,6 @@
 """`fairseq-capsule distill`, which scripts/distill.sh calls: sequence-level distillation (Kim and Rush 2016)."""
 
-from argparse import Namespace
+from pathlib import Path
 
 import click
 
@@ -19,7 +19,18 @@ from fairseq_capsule_lab.cli.commands import argument, command, option
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)
 @option("--user-dir", given, "DIR", "The plugin that defines the teacher, if it is your own (docs/extending.md).")
 @DRY_RUN
-def distill(args: Namespace) -> None:
+def distill(
+    teacher: Path,
+    data: Path,
+    out: str,
+    beam: int,
+    lenpen: float,
+    shards: int,
+    processes: int | None,
+    max_tokens: int,
+    user_dir: str | None,
+    dry_run: bool,
+) -> None:
     """Translate the training set with a teacher, as the data of students.
 
     OUT/bin is then DATA with the translations as the targets of the training set.
@@ -31,5 +42,16 @@ def distill(args: Namespace) -> None:
     """
     from fairseq_capsule_lab.runs import distill as runs
 
+    arguments = runs.DistillationArguments(
+        teacher=teacher,
+        data=data,
+        out=out,
+        beam=beam,
+        lenpen=lenpen,
+        shards=shards,
+        processes=processes,
+        max_tokens=max_tokens,
+        user_dir=user_dir,
+    )
     context = click.get_current_context()
-    runs.distill(context.command_path, context.meta["words"], args)
+    runs.distill(context.command_path, context.meta["words"], arguments, dry_run)

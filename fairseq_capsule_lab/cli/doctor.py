@@ -7,7 +7,6 @@ import importlib.util
 import platform
 import shutil
 import sys
-from argparse import Namespace
 from collections.abc import Callable
 from importlib import metadata
 from typing import NamedTuple
@@ -34,7 +33,7 @@ class Finding(NamedTuple):
 
 
 @command("doctor", "")
-def doctor(args: Namespace) -> int:
+def doctor() -> int:
     """Check each requirement of this package, and state how to fix what is wrong. The exit status is then 1."""
     required = requirements()
     checks: dict[str, Callable[[], Finding]]

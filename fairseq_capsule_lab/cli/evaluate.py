@@ -1,6 +1,7 @@
 """`fairseq-capsule evaluate`, which scripts/evaluate.sh calls: average checkpoints, translate and score."""
 
-from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -38,7 +39,21 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--results", given, "NAME", "Name of the output folder.", default="evaluation")
 @option("--user-dir", given, "DIR", PLUGIN)
 @DRY_RUN
-def evaluate(args: Namespace) -> None:
+def evaluate(
+    run: Path,
+    data: Path,
+    split: Sequence[str],
+    checkpoints: str | None,
+    beam: int | None,
+    lenpen: float | None,
+    nbest: int | None,
+    max_tokens: int,
+    lowercase: bool,
+    against: Path | None,
+    results: str,
+    user_dir: str | None,
+    dry_run: bool,
+) -> None:
     """Average the checkpoints of a run, translate with the average, and score the translations.
 
     A summarisation run gets ROUGE instead of BLEU. The same command again does only what is missing: other scoring
@@ -46,4 +61,18 @@ def evaluate(args: Namespace) -> None:
     """
     from fairseq_capsule_lab.runs import evaluate as runs
 
-    runs.evaluate(click.get_current_context().command_path, args)
+    arguments = runs.EvaluationArguments(
+        run=run,
+        data=data,
+        split=split,
+        checkpoints=checkpoints,
+        beam=beam,
+        lenpen=lenpen,
+        nbest=nbest,
+        max_tokens=max_tokens,
+        lowercase=lowercase,
+        against=against,
+        results=results,
+        user_dir=user_dir,
+    )
+    runs.evaluate(click.get_current_context().command_path, arguments, dry_run)

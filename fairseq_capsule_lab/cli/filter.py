@@ -5,7 +5,7 @@ holds only a few blocks of them in memory. A filter of pairs reads two parallel 
 """
 
 import sys
-from argparse import Namespace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import click
 from capsule_routing.text.preparation import cut_chinese, split_by_pieces
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
-from fairseq_capsule_lab.corpora import subwords, texts
+from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 from fairseq_capsule_lab.stages import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
@@ -34,16 +35,16 @@ filter = Group(
 
 
 @command("chinese-words", "<train.zh >words.zh", group=filter)
-def chinese_words(args: Namespace) -> None:
+def chinese_words() -> None:
     """Drop the control characters of Chinese text, and cut it into words by jieba."""
     _filter_lines(cut_chinese)
 
 
 @command("pieces", "sentencepiece.model <train.en >pieces.en", group=filter)
 @argument("model", input_file, "The model of SentencePiece.")
-def cut_into_pieces(args: Namespace) -> None:
+def cut_into_pieces(model: Path) -> None:
     """Cut text into the pieces of a SentencePiece model."""
-    _filter_lines(partial(split_by_pieces, codes={"": str(args.model)}))
+    _filter_lines(partial(split_by_pieces, codes={"": str(model)}))
 
 
 def _filter_lines(change: Filter) -> None:
@@ -60,26 +61,26 @@ def _filter_lines(change: Filter) -> None:
 @option("--size", positive_int, "N", "The largest number of pieces.", required=True)
 @argument("model", Path, "The file to write.")
 @argument("texts", input_file, "The training texts.", "TEXT", many=True)
-def learn_pieces(args: Namespace) -> None:
+def learn_pieces(kind: str, size: int, model: Path, texts: Sequence[Path]) -> None:
     """Learn a SentencePiece model from texts."""
     with open(LOG, "ab") as log:
-        subwords.learn_pieces(args.texts, args.model, MODELS[args.kind], args.size, log)
+        subwords.learn_pieces(texts, model, MODELS[kind], size, log)
 
 
 @command("training-pairs", "europarl.en europarl.de train.en train.de", group=filter)
 @option("--limit", click.IntRange(0, MOST), "N", "Append no more than N pairs; 0: all.", default=0)
 @PAIRS
-def training_pairs(args: Namespace) -> None:
+def training_pairs(limit: int, source: Path, target: Path, outputs: tuple[Path, Path]) -> None:
     """Append the pairs that are not broken and not empty to two files, and print the counts."""
-    _, counted = texts.append_training_pairs((args.source, args.target), args.outputs, args.limit)
-    print(f"{args.source.name}\t{counted}")
+    _, counted = append_training_pairs((source, target), outputs, limit)
+    print(f"{source.name}\t{counted}")
 
 
 @command("held-out-pairs", "newstest2013-src.en.sgm newstest2013-ref.de.sgm valid.en valid.de", group=filter)
 @PAIRS
-def held_out_pairs(args: Namespace) -> None:
+def held_out_pairs(source: Path, target: Path, outputs: tuple[Path, Path]) -> None:
     """Append the pairs of a validation or test set to two files. A broken pair is an error."""
-    texts.append_good_pairs((args.source, args.target), args.outputs)
+    append_good_pairs((source, target), outputs)
 
 
 @command("similar-pairs", "--max-length 250 --ratio 9 train.en train.de clean.en clean.de", group=filter)
@@ -87,17 +88,23 @@ def held_out_pairs(args: Namespace) -> None:
 @option("--ratio", number(0, MOST), "X", "The largest ratio of the numbers of words; 0: any.", default=0)
 @option("--instead", input_file, "TEXT TEXT", "Write the lines of two other texts, parallel to these.", nargs=2)
 @PAIRS
-def similar_pairs(args: Namespace) -> None:
+def similar_pairs(
+    max_length: int | None,
+    ratio: float,
+    instead: tuple[Path, Path] | None,
+    source: Path,
+    target: Path,
+    outputs: tuple[Path, Path],
+) -> None:
     """Write the pairs that are not empty, not too long and of similar length."""
-    most, instead = args.max_length or sys.maxsize, args.instead or ()
-    texts.copy_similar_pairs((args.source, args.target), args.outputs, most, args.ratio, instead=instead)
+    copy_similar_pairs((source, target), outputs, max_length or sys.maxsize, ratio, instead=instead or ())
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)
 @option("--command", given, "LINE", "The command that prepared it.", required=True)
 @argument("folder", Path, "The prepared folder.")
 @argument("stages", str, "A file or a folder that was made.", "STAGE", many=True)
-def print_manifest(args: Namespace) -> None:
+def print_manifest(command: str, folder: Path, stages: Sequence[str]) -> None:
     """Print the manifest of a prepared folder."""
-    for line in manifest_lines(args.folder, args.stages, args.command):
+    for line in manifest_lines(folder, stages, command):
         print(line)

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,16 @@ Row = dict[str, Any]
 @CHECKPOINTS
 @split_option("valid")
 @JSON
-def nll(args: Namespace) -> None:
+def nll(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> None:
     """Compute the negative log-likelihood of a split's references under each model, in bits per token."""
     with warnings.catch_warnings():
         # fairseq calls torch in ways that torch advises against. The user cannot change that.
         warnings.filterwarnings("ignore", category=UserWarning, module="torch")
-        rows = [_likelihood(path, args.data, args.split) for path in args.checkpoints]
+        rows = [_likelihood(path, data, split) for path in checkpoints]
     for row in rows:
-        print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {args.split}: {row['checkpoint']}")
-    if args.json:
-        print(json.dumps({"split": args.split, "rows": rows}))
+        print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {split}: {row['checkpoint']}")
+    if as_json:
+        print(json.dumps({"split": split, "rows": rows}))
 
 
 def _likelihood(path: Path, data: Path, split: str) -> Row:
@@ -46,16 +46,16 @@ def _likelihood(path: Path, data: Path, split: str) -> Row:
 @command("size", "runs/capsule/checkpoint_best.pt --data data/multi30k")
 @CHECKPOINTS
 @JSON
-def size(args: Namespace) -> None:
+def size(checkpoints: Sequence[Path], data: Path, as_json: bool) -> None:
     """Count the parameters of each model, and how many of them are word embeddings."""
     from fairseq_capsule.options import in_words
 
-    models = [_size(path, args.data) for path in args.checkpoints]
+    models = [_size(path, data) for path in checkpoints]
     for row in models:
         interpretation = f" ({in_words(row['interpretations'])})" if row["interpretations"] else ""
         counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
         print(f"{counts}: {row['checkpoint']}{interpretation}")
-    if args.json:
+    if as_json:
         print(json.dumps({"models": models}))
 
 
@@ -84,21 +84,21 @@ def _size(path: Path, data: Path) -> Row:
 @CHECKPOINTS
 @split_option("test")
 @JSON
-def probe(args: Namespace) -> None:
+def probe(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> None:
     """Measure how much of the target a trained probe predicts from what it reads of the source.
 
     The models are probes that were trained with the criterion bag_of_words_probe.
     """
     from fairseq_capsule.criterions.bag_of_words_probe import TOPS
 
-    rows = [_recall(path, args.data, args.split) for path in args.checkpoints]
-    print(f"share of a target's distinct words among the K most probable ones, mean over the sentences of {args.split}")
+    rows = [_recall(path, data, split) for path in checkpoints]
+    print(f"share of a target's distinct words among the K most probable ones, mean over the sentences of {split}")
     print("  ".join([f"{'reads':8}", *(f"K = {top:<6}" for top in TOPS), "checkpoint"]))
     for row in rows:
         figures = (f"{row[f'bag_recall_{top}']:<10.4f}" for top in TOPS)
         print("  ".join([f"{row['reads']:8}", *figures, row["checkpoint"]]))
-    if args.json:
-        print(json.dumps({"split": args.split, "rows": rows}))
+    if as_json:
+        print(json.dumps({"split": split, "rows": rows}))
 
 
 def _recall(path: Path, data: Path, split: str) -> Row:

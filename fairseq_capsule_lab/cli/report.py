@@ -1,6 +1,7 @@
 """`fairseq-capsule report`: compare evaluated runs on one page."""
 
-from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import given, input_folder, output_path
@@ -22,26 +23,37 @@ DATA = "OUT of the prepare script, or its bin. OUT/raw has the references."
 @arguments.INTERVALS
 @arguments.EXTERNAL
 @arguments.BOOTSTRAP
-def report(args: Namespace) -> None:
+def report(
+    runs: Sequence[Path],
+    data: Path,
+    out: Path,
+    split: str,
+    results: str,
+    names: Sequence[str] | None,
+    intervals: list[int] | None,
+    external: Sequence[str],
+    samples: int,
+    seed: int,
+) -> None:
     """Compare evaluated runs on one page: scores, lengths, curves, sentences."""
-    different = {path.resolve() for path in args.runs}
-    if len(different) < len(args.runs) or len(different) < 2:
+    different = {path.resolve() for path in runs}
+    if len(different) < len(runs) or len(different) < 2:
         raise LabError("a comparison needs two different runs or more; name another run folder")
-    names = arguments.system_names(args.names, args.runs)
+    labels = arguments.system_names(names, runs)
     from fairseq_capsule_lab.analysis.lengths import EDGES
     from fairseq_capsule_lab.evaluation.external import external_measures
     from fairseq_capsule_lab.pages.report import comparison
     from fairseq_capsule_lab.pages.report.page import write_page
     from fairseq_capsule_lab.pages.report.systems import read_systems
 
-    test_set, systems = read_systems(args.runs, names, args.data, args.split, args.results)
-    external = external_measures(args.external, [system.translations for system in systems])
-    bootstrap = (args.samples, args.seed)
-    scores = comparison.scores(test_set, systems, *bootstrap, external)
-    groups = comparison.by_length(test_set, systems, scores[0].measure, *bootstrap, args.intervals or EDGES)
+    test_set, systems = read_systems(runs, labels, data, split, results)
+    further = external_measures(external, [system.translations for system in systems])
+    bootstrap = (samples, seed)
+    scores = comparison.scores(test_set, systems, *bootstrap, further)
+    groups = comparison.by_length(test_set, systems, scores[0].measure, *bootstrap, intervals or EDGES)
     sentences = comparison.by_sentence(test_set, systems)
     compared = comparison.ComparedSystems(test_set, systems, scores, groups, sentences, *bootstrap)
     content = write_page(compared)
-    args.out.mkdir(parents=True, exist_ok=True)
-    write_whole(args.out / "report.html", content)
-    print(f"{args.out / 'report.html'}: runs: {len(systems)}; sentences: {len(test_set.sources)}")
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / "report.html", content)
+    print(f"{out / 'report.html'}: runs: {len(systems)}; sentences: {len(test_set.sources)}")

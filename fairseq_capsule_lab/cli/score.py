@@ -4,9 +4,8 @@
 """
 
 import json
-from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,47 +39,107 @@ SCORING = together(
 )
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """The arguments of SCORING, but for --json."""
+
+    references: Sequence[Path]
+    lang: str | None
+    rouge: bool
+    lowercase: bool
+    other_reference: bool
+    external: Sequence[str]
+    tokenized: str
+    remove_bpe: str | None
+
+    def read(self, paths: Sequence[Path], least: int = 1) -> tuple[list["Translations"], list[list[str]]]:
+        """Read translations, or with `--rouge` summaries, and the references; refuse what does not fit together."""
+        from fairseq_capsule_lab.evaluation import translations
+
+        if self.rouge and self.tokenized != "auto":
+            raise LabError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
+        kind = (False, "characters") if self.rouge else (translations.TOKENISED[self.tokenized],)
+        systems = [translations.read_translations(path, self.remove_bpe, *kind) for path in paths]
+        references = [(path, read_lines(path)) for path in self.references]
+        translations.require_equal_counts(systems, references)
+        if len(references[0][1]) < least:
+            raise LabError(f"{self.references[0]}: one sentence; the variation between sentences needs at least two")
+        if not self.other_reference:
+            translations.require_own_reference(systems, references)
+        return systems, [lines for _, lines in references]
+
+    def measures(self, systems: list["Translations"], references: list[list[str]]) -> Iterable["Measure"]:
+        """BLEU and chrF, or with `--rouge` ROUGE; then the external measures."""
+        from fairseq_capsule_lab.evaluation import scores
+        from fairseq_capsule_lab.evaluation.external import external_measures
+
+        external = external_measures(self.external, systems)
+        if self.rouge:
+            return chain(scores.rouge_measures(systems, references, self.lowercase), external)
+        return chain(scores.measures(systems, references, self.language(), self.lowercase), external)
+
+    def language(self) -> str:
+        return self.lang or arguments.language_of(self.references[0])
+
+
 @command("score", "runs/capsule/evaluation/test/generate.out data/multi30k/raw/test.de")
 @argument("hypothesis", input_file, "An output of fairseq-generate, or plain text.", "HYP")
 @SCORING
 @option("--against", input_file, "OTHER", "Another HYP to compare with by a paired bootstrap for each measure.")
 @arguments.BOOTSTRAP
 @option("--output", arguments.output_path, "FILE", "Write the detokenised translations to FILE.")
-def score(args: Namespace) -> None:
+def score(
+    hypothesis: Path,
+    references: Sequence[Path],
+    lang: str | None,
+    rouge: bool,
+    lowercase: bool,
+    other_reference: bool,
+    external: Sequence[str],
+    tokenized: str,
+    remove_bpe: str | None,
+    as_json: bool,
+    against: Path | None,
+    samples: int,
+    seed: int,
+    output: Path | None,
+) -> None:
     """Compute BLEU and chrF of translations, or ROUGE of summaries, each with its label and signature."""
     from tqdm import tqdm
 
     from fairseq_capsule_lab.evaluation import scores, translations
 
-    systems, references = _read(args, [args.hypothesis, *([args.against] if args.against else [])])
-    for doubt in translations.doubts(systems, references, args.lowercase):
+    scoring = Scoring(references, lang, rouge, lowercase, other_reference, external, tokenized, remove_bpe)
+    systems, texts = scoring.read([hypothesis, against] if against else [hypothesis])
+    for doubt in translations.doubts(systems, texts, lowercase):
         note(doubt)
-    measures = _measures(args, systems, references)
-    if args.output:
+    measures = scoring.measures(systems, texts)
+    if output:
         first = systems[0]
-        plain = first.sentences if args.rouge else scores.plain_sentences(first, scores.Moses(_language(args)))
-        write_whole(args.output, "".join(sentence + "\n" for sentence in plain).encode())
+        plain = first.sentences if rouge else scores.plain_sentences(first, scores.Moses(scoring.language()))
+        write_whole(output, "".join(sentence + "\n" for sentence in plain).encode())
     reported = {}
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
-        score = scores.evaluate(measure, args.samples, args.seed)
+        score = scores.evaluate(measure, samples, seed)
         reported[score.name] = asdict(score)
-        tqdm.write(_report(score, args.hypothesis, args.against, measure.digits))
-    report = {
-        "hypothesis": str(args.hypothesis),
-        "references": [str(path) for path in args.references],
-        "against": str(args.against) if args.against else None,
-        "tokenized": args.tokenized,
-        "remove_bpe": args.remove_bpe,
-        "sentences": len(systems[0].sentences),
-        "scores": reported,
-    }
-    if args.json:
+        tqdm.write(_report(score, hypothesis, against, measure.digits))
+    if as_json:
+        report = {
+            "hypothesis": str(hypothesis),
+            "references": [str(path) for path in references],
+            "against": str(against) if against else None,
+            "tokenized": tokenized,
+            "remove_bpe": remove_bpe,
+            "sentences": len(systems[0].sentences),
+            "scores": reported,
+        }
         print(json.dumps(report))
 
 
-def _report(score: "Score", hypothesis: Path, other: Path, digits: int) -> str:
+def _report(score: "Score", hypothesis: Path, other: Path | None, digits: int) -> str:
     report = f"{score.label} = {score.score:.{digits}f}  ({score.text})\n    {score.line}"
-    if against := score.against:
+    against = score.against
+    if against and other:
         if against.difference and not round(against.difference, digits):
             digits = 4
         smallest = 1 / (against.samples + 1)  # the p of sacrebleu if no sample contradicts
@@ -105,21 +164,34 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
 @SCORING
 @option("--baseline", Several(input_file), "OUT...", "The outputs of the baseline, one for each seed.", required=True)
 @option("--system", Several(input_file), "OUT...", SYSTEM, required=True, multiple=True)
-def seeds(args: Namespace) -> None:
+def seeds(
+    references: Sequence[Path],
+    lang: str | None,
+    rouge: bool,
+    lowercase: bool,
+    other_reference: bool,
+    external: Sequence[str],
+    tokenized: str,
+    remove_bpe: str | None,
+    as_json: bool,
+    baseline: list[Path],
+    system: Sequence[list[Path]],
+) -> None:
     """Compare systems that were trained with several seeds: intervals and p over seeds and sentences."""
     from tqdm import tqdm
 
     from fairseq_capsule_lab.evaluation.seeds import compare_seeds
 
-    groups: list[list[Path]] = [args.baseline, *args.system]
-    seeds = len(args.baseline)
-    _require_seeds(args)
-    if _distinct(args.baseline) != seeds:
+    _require_seeds(baseline, system)
+    seeds = len(baseline)
+    if _distinct(baseline) != seeds:
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
         note(text)
-    outputs, references = _read(args, [path for group in groups for path in group], least=2)
+    groups = [baseline, *system]
+    scoring = Scoring(references, lang, rouge, lowercase, other_reference, external, tokenized, remove_bpe)
+    outputs, texts = scoring.read([path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
-    for measure in tqdm(_measures(args, outputs, references), desc="seeds", unit=" measures", disable=None):
+    for measure in tqdm(scoring.measures(outputs, texts), desc="seeds", unit=" measures", disable=None):
         compared = compare_seeds(measure, seeds)  # sacrebleu has no signature before
         tqdm.write(f"{measure.label}  ({measure.text}; {measure.metric.get_signature()})")
         reported[measure.name] = []
@@ -131,16 +203,16 @@ def seeds(args: Namespace) -> None:
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    if args.json:
-        paths = [str(path) for path in args.references]
-        print(json.dumps({"references": paths, "sentences": len(references[0]), "scores": reported}))
+    if as_json:
+        paths = [str(path) for path in references]
+        print(json.dumps({"references": paths, "sentences": len(texts[0]), "scores": reported}))
 
 
-def _require_seeds(args: Namespace) -> None:
-    seeds = len(args.baseline)
+def _require_seeds(baseline: Sequence[Path], systems: Sequence[Sequence[Path]]) -> None:
+    seeds = len(baseline)
     if seeds < 2:
         raise LabError("--baseline: one output; the variation between seeds needs the outputs of at least two")
-    for group in args.system:
+    for group in systems:
         if len(group) != seeds:
             problem = f"{len(group)} outputs, but the baseline has {seeds}"
             raise LabError(f"--system {group[0]}: {problem}; give one for each seed")
@@ -158,35 +230,3 @@ def _line(first: Path, of_group: "SeedScores", digits: int) -> str:
         line += f", {effect.difference:+.{digits}f} ({effect.low:+.{digits}f} to {effect.high:+.{digits}f})"
         line += f", p = {effect.p_adjusted:.4f}, detectable {effect.detectable:.{digits}f}"
     return f"{line}  {first}"
-
-
-def _read(args: Namespace, paths: Sequence[Path], least: int = 1) -> tuple[list["Translations"], list[list[str]]]:
-    """Read translations, or with `--rouge` summaries, and the references; refuse what does not fit together."""
-    from fairseq_capsule_lab.evaluation import translations
-
-    if args.rouge and args.tokenized != "auto":
-        raise LabError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
-    kind = (False, "characters") if args.rouge else (translations.TOKENISED[args.tokenized],)
-    systems = [translations.read_translations(path, args.remove_bpe, *kind) for path in paths]
-    references = [(path, read_lines(path)) for path in args.references]
-    translations.require_equal_counts(systems, references)
-    if len(references[0][1]) < least:
-        raise LabError(f"{args.references[0]}: one sentence; the variation between sentences needs at least two")
-    if not args.other_reference:
-        translations.require_own_reference(systems, references)
-    return systems, [lines for _, lines in references]
-
-
-def _measures(args: Namespace, systems: list["Translations"], references: list[list[str]]) -> Iterable["Measure"]:
-    """BLEU and chrF, or with `--rouge` ROUGE; then the external measures."""
-    from fairseq_capsule_lab.evaluation import scores
-    from fairseq_capsule_lab.evaluation.external import external_measures
-
-    external = external_measures(args.external, systems)
-    if args.rouge:
-        return chain(scores.rouge_measures(systems, references, args.lowercase), external)
-    return chain(scores.measures(systems, references, _language(args), args.lowercase), external)
-
-
-def _language(args: Namespace) -> str:
-    return args.lang or arguments.language_of(args.references[0])

@@ -1,6 +1,7 @@
 """`fairseq-capsule serve`: translate in a browser and see what the model routes. The models are loaded once."""
 
-from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -16,17 +17,25 @@ AGAINST = "A further model of the same data, shown beside the first. May be repe
 @option("--against", input_file, "CHECKPOINT", AGAINST, multiple=True)
 @option("--port", click.IntRange(0, 65535), "N", "Port to listen on. 0 takes any free port.", default=8000)
 @BEAM
-def serve(args: Namespace) -> None:
+def serve(
+    checkpoint: Path,
+    data: Path,
+    codes: Path | None,
+    tokenizer: str | None,
+    against: Sequence[Path],
+    port: int,
+    beam: int,
+) -> None:
     """Serve a page that translates and shows what the model routes. The model is loaded once."""
     from fairseq_capsule_lab.pages.server import Server, Translator
 
     try:
-        server = Server(args.port)
+        server = Server(port)
     except OSError as error:
-        raise LabError(f"--port {args.port}: {error.strerror}; choose another") from error
+        raise LabError(f"--port {port}: {error.strerror}; choose another") from error
     with server:
-        hubs = [load_model(args, path) for path in (args.checkpoint, *args.against)]
-        server.translator = Translator(hubs, args.beam)
+        hubs = [load_model(path, data, codes, tokenizer) for path in (checkpoint, *against)]
+        server.translator = Translator(hubs, beam)
         print(f"{server.address} (Ctrl-C stops the server)", flush=True)
         try:
             server.serve_forever()

@@ -1,11 +1,12 @@
 """`fairseq-capsule table`: a table with our figures beside the paper's. `reproduce` first runs its missing steps."""
 
 import os
-from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from fairseq_capsule_lab import processes
 from fairseq_capsule_lab.cli.arguments import (
     MOST_SEED,
     USER_DIR,
@@ -17,7 +18,6 @@ from fairseq_capsule_lab.cli.arguments import (
 )
 from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, option, together
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import cores
 from fairseq_capsule_lab.stages import Folder
 from fairseq_capsule_lab.tables import definitions
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
@@ -41,10 +41,10 @@ PLACES = together(
 @PLACES
 @flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
 @option("--out", output_path, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
-def table(args: Namespace) -> None:
+def table(table: str | None, scale: str, runs: Path, figure: bool, curves: bool, out: Path | None) -> None:
     """Print a paper's table with our figures beside the paper's. Without a name, list the tables."""
-    if args.table:
-        _show(args, _table(args))
+    if table:
+        _show(_load_table(table, figure), scale, runs.resolve(), figure, curves, out)
         return
     if click.get_current_context().meta["words"]:  # options of a table
         raise click.UsageError("Missing argument 'TABLE'.")
@@ -64,7 +64,19 @@ def table(args: Namespace) -> None:
 @option("--data", output_path, "DIR", "Folder of prepared corpora.", default="data")
 @option("--rows", Several(given), "ROW...", "Only these rows.  [default: all]")
 @flag("--dry-run", "Print every command with its GPUs, memory and minutes.")
-def reproduce(args: Namespace) -> None:
+def reproduce(
+    table: str,
+    scale: str,
+    runs: Path,
+    figure: bool,
+    seeds: list[int],
+    launcher: str,
+    cores: int | None,
+    baseline: Path | None,
+    data: Path,
+    rows: Sequence[str] | None,
+    dry_run: bool,
+) -> None:
     """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""
     import torch
 
@@ -72,26 +84,26 @@ def reproduce(args: Namespace) -> None:
     from fairseq_capsule_lab.tables.runs import Places
     from fairseq_capsule_lab.tables.steps import work_of
 
-    args.curves, args.out, user_dir = False, None, click.get_current_context().meta.get("user_dir")
-    table = _table(args)  # raises an error where there are no tables
-    profile = None if args.launcher == "local" else commands.cluster_profile(args.launcher)
+    definition = _load_table(table, figure)  # raises an error where there are no tables
+    user_dir = click.get_current_context().meta.get("user_dir")
     plugin = Path(os.path.abspath(user_dir)) if user_dir else None
-    places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
+    profile = None if launcher == "local" else commands.cluster_profile(launcher)
+    places = Places(runs.absolute(), data.absolute(), Path.cwd(), plugin)
     gpus = None if profile else torch.cuda.device_count()
-    threads = args.cores or (CORES if profile else cores())
-    work = work_of(table, load_scale(args.scale), places, args.seeds, args.rows, args.baseline, gpus, threads)
+    threads = cores or (CORES if profile else processes.cores())
+    work = work_of(definition, load_scale(scale), places, seeds, rows, baseline, gpus, threads)
     work.refuse_wrong_plugins()
     steps = work.steps()
-    if args.dry_run:
+    if dry_run:
         for step in commands.missing(steps, work.cells, places.runs):
             print(step)
         return
     work.refuse_missing_corpora()
-    folder, tables = Folder(str(args.runs)), places.runs / args.scale / "tables"
+    folder, tables = Folder(str(runs)), places.runs / scale / "tables"
     try:
         with folder.locked():
-            if args.baseline:
-                work.adopt(args.baseline)
+            if baseline:
+                work.adopt(baseline)
             steps = commands.missing(steps, work.cells, places.runs)
             for step in steps:
                 (places.runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
@@ -99,34 +111,36 @@ def reproduce(args: Namespace) -> None:
                 print("nothing to be done: all steps were done before")
                 failed = False
             elif profile:
-                failed = commands.run_on_cluster(steps, tables / f"{table.name}.steps.json", profile, folder)
+                failed = commands.run_on_cluster(steps, tables / f"{definition.name}.steps.json", profile, folder)
             else:
                 stages = (step.stage(folder, f"{n} of {len(steps)}") for n, step in enumerate(steps, start=1))
                 failed = bool(folder.run(*stages, keep_going=True))
     except SystemExit as ended:  # a signal to end
         raise KeyboardInterrupt from ended
-    _show(args, table)
+    _show(definition, scale, runs.resolve(), figure)
     if failed:
         raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 
 
-def _table(args: Namespace) -> definitions.Table:
-    table = definitions.load_table(args.table)
-    if args.figure and not table.figure:
+def _load_table(name: str, figure: bool) -> definitions.Table:
+    table = definitions.load_table(name)
+    if figure and not table.figure:
         raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")
     return table
 
 
-def _show(args: Namespace, table: definitions.Table) -> None:
+def _show(
+    table: definitions.Table, scale_name: str, runs: Path, figure: bool, curves: bool = False, out: Path | None = None
+) -> None:
     """Print a table from its results so far, and write it."""
     from fairseq_capsule_lab.tables import printing, results
     from fairseq_capsule_lab.tables.runs import Places
 
-    places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
+    places, scale = Places(runs, Path()), load_scale(scale_name)
     figures = results.gather(table, scale, places)
-    folder = args.out or places.runs / scale.name / "tables"
-    paths = printing.write(figures, folder, args.figure)
-    if args.curves:
+    folder = out or runs / scale.name / "tables"
+    paths = printing.write(figures, folder, figure)
+    if curves:
         paths += printing.curves(table, scale, places).write(folder)
     print(printing.markdown(figures))
     print("wrote " + ", ".join(map(str, paths)))

@@ -1,6 +1,6 @@
 """`fairseq-capsule toy-corpus`: write an embedded corpus as parallel text files."""
 
-from argparse import Namespace
+from pathlib import Path
 
 import click
 
@@ -22,15 +22,15 @@ ALIGNMENTS = "Also write train.align, …: which words of the tokenised sentence
 @option("--valid", positive_int, "N", "Validation pairs.", default=SIZES["valid"])
 @option("--test", positive_int, "N", "Test pairs.", default=SIZES["test"])
 @flag("--alignments", ALIGNMENTS)
-def toy_corpus(args: Namespace) -> None:
+def toy_corpus(out: Path, corpus: str, train: int, valid: int, test: int, alignments: bool) -> None:
     """Write an embedded corpus as parallel text, at most 31,000 pairs."""
-    suffixes = SUFFIXES[args.corpus]
-    if args.alignments:
-        if args.corpus == "headlines":
+    suffixes = SUFFIXES[corpus]
+    if alignments:
+        if corpus == "headlines":
             raise LabError("--alignments: headlines has none; omit the option, or take --corpus english-german")
         suffixes = (*suffixes, "align")
-    splits = draw_splits(args.corpus, {split: getattr(args, split) for split in SIZES})
-    write_parallel(args.out, suffixes, splits)
+    splits = draw_splits(corpus, {"train": train, "valid": valid, "test": test})
+    write_parallel(out, suffixes, splits)
     for split in SIZES:
-        files = ", ".join(f"{args.out}/{split}.{suffix}" for suffix in suffixes)
+        files = ", ".join(f"{out}/{split}.{suffix}" for suffix in suffixes)
         print(f"wrote {len(splits[split])} pairs: {files}")

@@ -1,7 +1,8 @@
 """`fairseq-capsule train`, which scripts/train.sh calls: train a model with fairseq-hydra-train."""
 
 import re
-from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -37,18 +38,40 @@ BASELINE = (
 @option("--precision", click.Choice(PRECISIONS), "", "Whatever CONFIG says; the last two need GPUs.", default="fp32")
 @option("--like-baseline", input_file, "CHECKPOINT", BASELINE)
 @DRY_RUN
-def train(args: Namespace) -> None:
+def train(
+    words: Sequence[str],
+    gpus: int | None,
+    processes: int | None,
+    nodes: int,
+    effective_tokens: int | None,
+    precision: str,
+    like_baseline: Path | None,
+    dry_run: bool,
+) -> None:
     """Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
 
     The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
     training.
     """
-    args.overrides = [word for word in args.words if OVERRIDE.match(word)]
-    places = [word for word in args.words if not OVERRIDE.match(word)]
+    overrides = [word for word in words if OVERRIDE.match(word)]
+    places = [word for word in words if not OVERRIDE.match(word)]
     if len(places) != 3:
         raise click.UsageError(f"Name CONFIG, DATA and OUT, not {len(places)} places.")
-    args.config, args.data, args.out = input_file(places[0]), data_folder(places[1]), places[2]
+    config, data, out = places
     from fairseq_capsule_lab.runs import train as runs
+    from fairseq_capsule_lab.runs.training_plan import TrainingArguments
 
+    arguments = TrainingArguments(
+        config=input_file(config),
+        data=data_folder(data),
+        out=out,
+        overrides=overrides,
+        gpus=gpus,
+        processes=processes,
+        nodes=nodes,
+        effective_tokens=effective_tokens,
+        precision=precision,
+        like_baseline=like_baseline,
+    )
     context = click.get_current_context()
-    runs.train(context.command_path, context.meta["words"], args)
+    runs.train(context.command_path, context.meta["words"], arguments, dry_run)

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import shlex
-from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import List
+from typing import List, Optional
 
 from fairseq.models import BaseFairseqModel
 
@@ -48,42 +48,50 @@ print(tokenizer.batch_decode(translations, skip_special_tokens=True))
 """
 
 
-def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPreparation], options: Namespace) -> str:
-    """Return the model card in Markdown.
+@dataclass(frozen=True)
+class Origin:
+    """What `fairseq-capsule export` was called with, and the name of the model's architecture."""
 
-    Args:
-        sides: how the text of source and target was prepared.
-        options: those of `fairseq-capsule export`, and `architecture`.
+    checkpoint: Path
+    data: Path
+    out: Path
+    architecture: str
+    license: str
+    scores: Optional[Path]
+
+
+def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPreparation], origin: Origin) -> str:
+    """Return the model card in Markdown. `sides` is how the text of source and target was prepared.
 
     Raises:
         LabError: the file with the scores is damaged.
     """
     mechanisms = mechanisms_in(model)
-    with open(options.checkpoint, "rb") as file:
+    with open(origin.checkpoint, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    settings = settings_of(options.data)
+    settings = settings_of(origin.data)
     data = [
         settings["script"],
         *(f"{name} {value}" for name, value in settings.items() if name not in ("script", "from")),
     ]
     # Names without their folders, which are those of a machine.
-    command = ["fairseq-capsule", "export", *(path.name for path in (options.checkpoint, options.data, options.out))]
+    command = ["fairseq-capsule", "export", *(path.name for path in (origin.checkpoint, origin.data, origin.out))]
     rows = {
         "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
         "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
         "interpretation of the paper": in_words(interpretations(model.cfg)),
         "data": ", ".join(data),
-        "checkpoint": f"`{options.checkpoint.name}`, SHA-256 `{digest}`",
-        "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",
+        "checkpoint": f"`{origin.checkpoint.name}`, SHA-256 `{digest}`",
+        "made by": f"`{shlex.join([*command, '--to', 'transformers'])}`, version {__version__}",
     }
     return CARD.format(
         source=rules_of(sides[0].language),
         target=rules_of(sides[1].language),
-        license=options.license or "unknown",
-        architecture=options.architecture,
+        license=origin.license,
+        architecture=origin.architecture,
         summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items() if value),
-        scores="\n".join(["## Scores", "", *_scores(options.scores)]) if options.scores else "It has no scores yet.",
+        scores="\n".join(["## Scores", "", *_scores(origin.scores)]) if origin.scores else "It has no scores yet.",
     )
 
 

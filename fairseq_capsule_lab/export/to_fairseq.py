@@ -29,7 +29,7 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
     return transformer.refusal(model, utils.get_available_activation_fns())
 
 
-def write(model: BaseFairseqModel, task: Any, sides: Any, folder: Path, options: Namespace) -> None:
+def write(model: BaseFairseqModel, task: Any, folder: Path) -> None:
     """Write a model that `refusal` accepts, and its dictionaries, into a new folder: model.pt, dict.LANG.txt."""
     source, target = task.cfg.source_lang, task.cfg.target_lang
     names = {"arch": "transformer", "task": "translation", "source_lang": source, "target_lang": target}

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shutil
-from argparse import Namespace
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
@@ -16,7 +15,7 @@ from capsule_routing.huggingface.tokenization import FILES
 from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule_lab.export import transformer
-from fairseq_capsule_lab.export.model_card import model_card
+from fairseq_capsule_lab.export.model_card import Origin, model_card
 
 NAME = "transformers"
 Sides = Tuple[TextPreparation, TextPreparation]  # of source and target
@@ -40,22 +39,25 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
     return f"it contains {', '.join(others)}, a mechanism of another package" if others else None
 
 
-def write(model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, options: Namespace) -> None:
+def write(
+    model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, origin: Origin, dtype: Optional[str] = None
+) -> None:
     """Write a model that `refusal` accepts into a new folder, with its tokenizer and a model card.
 
     Args:
         task: has the dictionaries.
         sides: how the text of source and target was prepared.
-        options: those of the command, for the model card.
+        origin: for the model card.
+        dtype: float16 or bfloat16; by default that of the model.
 
     Raises:
         LabError: see `model_card`.
     """
-    card = model_card(model, sides, options)
+    card = model_card(model, sides, origin)
     logging.disable_progress_bar()
     copy = exported(model)
-    if options.dtype:
-        copy = copy.to(getattr(torch, options.dtype))
+    if dtype:
+        copy = copy.to(getattr(torch, dtype))
     copy.save_pretrained(folder)
     of_both = tokenizer(task, sides, folder)
     of_both.model_max_length = min(model.cfg.max_source_positions, model.cfg.max_target_positions)

@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,7 +22,22 @@ from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 SCRIPT = "distill.sh"
 
 
-def distill(program: str, words: Sequence[str], args: Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DistillationArguments:
+    """The arguments of distill.sh: TEACHER, DATA and OUT, and the options of the same names."""
+
+    teacher: Path
+    data: Path
+    out: str
+    beam: int
+    lenpen: float
+    shards: int
+    processes: int | None = None
+    max_tokens: int
+    user_dir: str | None = None
+
+
+def distill(program: str, words: Sequence[str], args: DistillationArguments, dry_run: bool = False) -> None:
     """Make the data of students. `program` and `words` are what the user called, for the manifest."""
     require_tools("fairseq-generate")
     plugin = plugins.plugin("--user-dir", args.user_dir)
@@ -36,7 +51,7 @@ def distill(program: str, words: Sequence[str], args: Namespace) -> None:
     command += ["--beam", str(args.beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
     command += ["--max-tokens", str(args.max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
     command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
-    if args.dry_run:
+    if dry_run:
         shards = Path(os.path.abspath(args.out)) / "shards"
         for shard in range(number):
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")

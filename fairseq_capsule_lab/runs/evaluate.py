@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +31,24 @@ SCORING = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluationArguments:
+    """The arguments of evaluate.sh: RUN and DATA, and the options of the same names."""
+
+    run: Path
+    data: Path
+    split: Sequence[str] = ()
+    checkpoints: str | None = None
+    beam: int | None = None
+    lenpen: float | None = None
+    nbest: int | None = None
+    max_tokens: int
+    lowercase: bool = False
+    against: Path | None = None
+    results: str
+    user_dir: str | None = None
+
+
 class EvaluationRun:
     """The checks of the places and options of evaluate.sh, and its commands.
 
@@ -37,7 +56,7 @@ class EvaluationRun:
     `fairseq-capsule score`. `notes` are for the user.
     """
 
-    def __init__(self, args: Namespace):
+    def __init__(self, args: EvaluationArguments):
         run, data = (place(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
         folder = RunFolder(run)
         if not any(run.glob("checkpoint*.pt")):
@@ -184,7 +203,7 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
     return SCORING.get(way, ())
 
 
-def evaluate(program: str, args: Namespace) -> None:
+def evaluate(program: str, args: EvaluationArguments, dry_run: bool = False) -> None:
     """Evaluate a run on its splits, and print the scores. `program` is what the user called, for notes."""
     require_tools("fairseq-capsule", "fairseq-generate")
     evaluation = EvaluationRun(args)
@@ -192,7 +211,7 @@ def evaluate(program: str, args: Namespace) -> None:
         print(f"{program}: note: {one_line(note)}", file=sys.stderr)
     if evaluation.average:
         show(evaluation.average)
-    if args.dry_run:
+    if dry_run:
         for split in evaluation.splits:
             evaluation.show_generate(split)
             evaluation.show_score(split)

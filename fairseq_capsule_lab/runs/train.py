@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
-from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
+from fairseq_capsule_lab.runs.training_plan import TrainingArguments, TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
 SCRIPT = "train.sh"
@@ -36,13 +35,13 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _PERIOD = 0.2  # seconds between two looks at the log
 
 
-def train(program: str, words: Sequence[str], args: Namespace) -> None:
+def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: bool = False) -> None:
     """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(args, os.environ)
     gpus = ",".join(planned.machines.gpus)
     folder = Folder(args.out, SCRIPT)
-    if args.dry_run:
+    if dry_run:
         show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
         return
     environment = machine.child_environment(gpus)

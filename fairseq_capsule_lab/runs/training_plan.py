@@ -1,8 +1,7 @@
 """The plan of a training: the checks before it, and the command to run. This module starts nothing."""
 
 import os
-from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,22 @@ from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import fingerprint
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingArguments:
+    """The arguments of train.sh: CONFIG, DATA and OUT, KEY=VALUE as `overrides`, and the options of the same names."""
+
+    config: Path
+    data: Path
+    out: str
+    overrides: Sequence[str] = ()
+    gpus: int | None = None
+    processes: int | None = None
+    nodes: int = 1
+    effective_tokens: int | None = None
+    precision: str = "fp32"
+    like_baseline: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,7 @@ class TrainingPlan:
     seed: int
 
 
-def plan(args: Namespace, environment: Mapping[str, str]) -> TrainingPlan:
+def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPlan:
     """Check the places and options of train.sh and its Hydra settings, and plan the training."""
     config, data = (place(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data)))
     out = place("OUT", args.out)

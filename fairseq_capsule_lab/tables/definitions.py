@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import yaml
 
@@ -99,7 +99,7 @@ class Table:
             raise LabError(f"{self.name} has no row {label!r} with a 'run'; those are: {'; '.join(rows)}")
         return rows[label]
 
-    def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
+    def to_run(self, labels: Optional[Sequence[str]] = None) -> List[Row]:
         """The rows that can be run, or of these the ones in `labels`; raises a LabError for another label."""
         chosen = [self.row(label) for label in labels or ()]
         return [row for row in self.rows if row.run and (not labels or row in chosen)]

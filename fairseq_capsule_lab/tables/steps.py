@@ -209,7 +209,7 @@ def work_of(
     scale: Scale,
     places: Places,
     seeds: Sequence[int] = (1,),
-    rows: Optional[List[str]] = None,
+    rows: Optional[Sequence[str]] = None,
     baseline: Optional[Path] = None,
     gpus: Optional[int] = None,
     cores: int = 8,

@@ -39,7 +39,7 @@ CONVERTED = [options for options in PLAIN_OPTIONS if options not in NOT_CONVERTE
 
 def translator_of(model, task, folder):
     task.cfg.source_lang, task.cfg.target_lang = "en", "de"
-    write(model, task, None, folder, Namespace())
+    write(model, task, folder)
     converter = FairseqConverter(str(folder / "model.pt"), str(folder), unsafe_deserialization=True)
     converter.convert(str(folder / "converted"))
     return ctranslate2.Translator(str(folder / "converted"), intra_threads=1, compute_type="float32")

@@ -65,8 +65,7 @@ def folder(request, tmp_path_factory):
 def test_every_way_in_makes_the_subwords_of_the_folder(folder, tmp_path):
     expected, target = folder.bpe
     hub = load(folder.checkpoint, folder.out)
-    args = SimpleNamespace(data=data_folder(str(folder.out)), codes=None, tokenizer=None)
-    of_command = load_model(args, folder.checkpoint)
+    of_command = load_model(folder.checkpoint, data_folder(str(folder.out)), codes=None, tokenizer=None)
     exported = tokenizer(hub.task, preparations(folder.out / "bin", "en", folder.target), tmp_path)
     of_fairseq = build_tokenizer(
         Namespace(tokenizer="prepared", data=str(folder.out), source_lang="en", target_lang=folder.target)

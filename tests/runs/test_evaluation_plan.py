@@ -1,7 +1,7 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
 import shutil
-from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,12 +30,11 @@ def planned(run, tmp_path):
     for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).touch()
-    names = ["split", "checkpoints", "beam", "lenpen", "nbest", "against", "user_dir", "lowercase"]
-    options = {**dict.fromkeys(names), "max_tokens": 12000, "results": "evaluation"}
+    arguments = evaluate.EvaluationArguments(run=run.path, data=data, max_tokens=12000, results="evaluation")
 
     def plan(**given):
         try:
-            return evaluate.EvaluationRun(Namespace(run=run.path, data=data, **{**options, **given}))
+            return evaluate.EvaluationRun(replace(arguments, **given))
         except LabError as error:
             assert str(error).isprintable()
             return str(error)

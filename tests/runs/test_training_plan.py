@@ -1,6 +1,6 @@
 """The plan of train.sh: correct for valid input, one line for invalid input."""
 
-from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,12 +32,11 @@ def planned(tmp_path):
         (data / name).write_text(name)
     config = tmp_path / "configuration.yaml"
     config.write_text(yaml.safe_dump(CONFIG))
-    places = {"config": config, "data": data, "out": str(tmp_path / "out"), "precision": "fp32", "nodes": 1}
-    options = dict.fromkeys(["gpus", "processes", "effective_tokens", "like_baseline"])
+    arguments = training_plan.TrainingArguments(config=config, data=data, out=str(tmp_path / "out"))
 
     def run(*overrides, environment=None, **given):
         try:
-            args = Namespace(**{**places, **options, **given}, overrides=overrides)
+            args = replace(arguments, overrides=overrides, **given)
             return training_plan.plan(args, {"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
         except LabError as error:
             assert str(error).isprintable()
