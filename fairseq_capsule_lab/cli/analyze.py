@@ -69,7 +69,7 @@ def lengths(
     lang: str | None,
     lowercase: bool,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """Tokenised BLEU and length ratio by the length of the source."""
@@ -113,7 +113,7 @@ def coverage(
     train: tuple[Path, Path] | None,
     runs: int,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """CDR, under- and over-translation, from word alignments by eflomal."""
@@ -134,7 +134,7 @@ def coverage(
 @split_option("test")
 @REPORT
 def overlap(
-    checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str] | None, as_json: bool
+    checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str], as_json: bool
 ) -> None:
     """How many words of their bags PAST and FUTURE predict."""
     from fairseq_capsule_lab.analysis.overlap import overlap_report
@@ -153,7 +153,7 @@ def assignment(
     split: str,
     alignments: Path,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
@@ -177,7 +177,7 @@ def routing(
     show: str | None,
     id: int,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
@@ -215,7 +215,7 @@ def iterations(
     lowercase: bool,
     tokenized: str,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """Translation quality by number of routing iterations at inference."""
@@ -252,7 +252,7 @@ def cases(
     count: int,
     lowercase: bool,
     out: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     as_json: bool,
 ) -> None:
     """Sentences that two systems translate most differently by chrF, side by side."""

@@ -5,6 +5,7 @@ A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file o
 called.
 """
 
+import glob
 import os
 import re
 from argparse import Namespace
@@ -17,7 +18,7 @@ import click
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
 from capsule_routing.text.number_sets import number_set
-from fairseq_capsule_lab.cli.commands import Decorator, Several, argument, flag, note, option, together
+from fairseq_capsule_lab.cli.commands import Decorator, argument, flag, note, option, together
 from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def language_of(reference: Path) -> str:
     return ending
 
 
-def system_names(given: Sequence[str] | None, paths: Sequence[Path]) -> list[str]:
+def system_names(given: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """The names of --names, by default the paths from their common folder on.
 
     Raises:
@@ -130,6 +131,17 @@ def prepared_data(text: str) -> Path:
     return prepared_folder(folder) or folder
 
 
+def input_files(text: str) -> list[Path]:
+    """A type: files separated by commas, or patterns of files such as `capsule-*/generate.out`.
+
+    An existing file is no pattern: the folder of a run may have brackets in its name.
+    """
+    paths = []
+    for name in text.split(","):
+        paths += [name] if os.path.exists(name) else sorted(glob.glob(name)) or [name]
+    return [input_file(path) for path in paths]
+
+
 def output_path(text: str) -> Path:
     """A type: a file or a folder to write."""
     return Path(given(text))
@@ -169,7 +181,8 @@ NOT_RUN = "Print the commands of other programs, and run nothing."
 DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
-NAMES = option("--names", Several(given), "NAME...", "Names of the systems.  [default: their paths]")
+NAME = "The name of a system; once for each, in their order.  [default: their paths]"
+NAMES = option("--names", given, "NAME", NAME, multiple=True)
 LENGTH_PENALTY = number(-MOST, MOST)
 BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
 BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"

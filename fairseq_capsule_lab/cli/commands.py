@@ -1,7 +1,7 @@
 """A command of this package, and short forms of its arguments and options on click."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -10,18 +10,6 @@ from capsule_routing.errors import one_line
 
 Decorator = Callable[[Any], Any]
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
-
-
-class Several(click.ParamType):
-    """The type of an option with one or more values, as `--names A B`; `kind` converts each."""
-
-    name = "several"
-
-    def __init__(self, kind: Callable[[str], Any]):
-        self.kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        return [self.kind(one) for one in value.split("\0")]
 
 
 class _WithExample(click.Command):
@@ -47,31 +35,11 @@ class Group(_WithExample, click.Group):
 
 
 class Command(_WithExample):
-    """A command of this package.
-
-    Its context keeps the words of the command line, for manifests. Its options may have several values.
-    """
+    """A command of this package. Its context keeps the words of the command line, for manifests."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["words"] = list(args)
-        several = [name for param in self.params if isinstance(param.type, Several) for name in param.opts]
-        return super().parse_args(ctx, _join_values(args, several, ctx))
-
-
-def _join_values(words: Sequence[str], several: Collection[str], ctx: click.Context) -> list[str]:
-    """Join the values of each option in `several` to one word: an option of click has a fixed number of words."""
-    rest, joined = list(words), []
-    while rest and rest[0] != "--":
-        word = rest.pop(0)
-        joined.append(word)
-        values = []
-        while word in several and rest and not rest[0].startswith("-"):
-            values.append(rest.pop(0))
-        if values:
-            joined.append("\0".join(values))  # no word has this character
-        elif word in several:
-            raise click.BadOptionUsage(word, f"Option {word!r} requires an argument.", ctx)
-    return joined + rest
+        return super().parse_args(ctx, args)
 
 
 def command(name: str, example: str, group: click.Group | None = None) -> Callable[[Callable[..., Any]], click.Command]:

@@ -1,6 +1,6 @@
 """`fairseq-capsule prepare NAME`, which scripts/prepare*.sh call: prepare a corpus, and binarise it for fairseq."""
 
-from functools import partial
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,13 @@ import click
 
 from fairseq_capsule_lab.cli.arguments import MOST, NOT_RUN, given, input_folder, number, positive_int
 from fairseq_capsule_lab.cli.commands import Command, Group
-from fairseq_capsule_lab.corpora.own import take_texts
-from fairseq_capsule_lab.corpora.recipe import Recipe
+from fairseq_capsule_lab.corpora.own import is_address
+from fairseq_capsule_lab.corpora.recipe import Recipe, Text
+from fairseq_capsule_lab.errors import LabError
 
 # The module of each corpus, its recipe there, and the words of an example.
 CORPORA = {
-    "own": ("own", "OWN", "--source en --target de --train my/train --valid my/valid --test my/test data/my"),
+    "own": ("own", "OWN", "--source en --target de --train my.en my.de --valid-lines 1000 --test-lines 1000 data/my"),
     "multi30k": ("multi30k", "MULTI30K", "data/multi30k"),
     "wmt16-en-ro": ("wmt16", "EN_RO", "data/wmt16-en-ro"),
     "iwslt14-de-en": ("iwslt14", "DE_EN", "data/iwslt14-de-en"),
@@ -23,15 +24,19 @@ CORPORA = {
     "toy": ("embedded", "TOY", "data/toy"),
     "headlines": ("embedded", "HEADLINES", "data/headlines"),
 }
-KINDS: dict[Any, Any] = {int: positive_int, float: number(0, MOST), str: given, Path: input_folder}
 MANIFEST = "Command, versions, line counts of every part and stage, hashes."
 
 
-# Of own text, for its help. `take_texts` reads them.
-TEXTS = [
-    click.Option([f"--{split}"], metavar="TEXT", expose_value=False, help=f"The {name} text. May be repeated.")
-    for split, name in (("train", "training"), ("valid", "validation"), ("test", "test"))
-]
+def text(name: str) -> str:
+    """A type: an address, or the absolute path of a file."""
+    if is_address(name):
+        return name
+    if not os.path.isfile(name):
+        raise LabError(f"{name}: no such file; give the file of the source language, then that of the target language")
+    return os.path.realpath(name)
+
+
+KINDS: dict[Any, Any] = {int: positive_int, float: number(0, MOST), str: given, Path: input_folder, Text: text}
 
 
 class Corpora(Group):
@@ -45,28 +50,29 @@ class Corpora(Group):
             return None
         module, name, example = CORPORA[cmd_name]
         recipe: Recipe = getattr(import_module(f"fairseq_capsule_lab.corpora.{module}"), name)
-        is_own = cmd_name == "own"
-        return (OwnText if is_own else Command)(
-            cmd_name,
-            callback=partial(_prepare, recipe),
-            params=[*(TEXTS if is_own else ()), *_params(recipe)],
+        return CorpusCommand(cmd_name, recipe, example)
+
+
+class CorpusCommand(Command):
+    """The command of a corpus. Its recipe has the options."""
+
+    def __init__(self, name: str, recipe: Recipe, example: str):
+        super().__init__(
+            name,
+            params=_params(recipe),
             help=f"{recipe.title}\n\n{recipe.notes}\n\n"
             "The same command resumes an interrupted run. It does nothing after a finished run.",
             results={"OUT/bin": f"Binarised: {recipe.sets}.", **recipe.results, "OUT/manifest.tsv": MANIFEST},
             example=example,
         )
+        self.recipe = recipe
 
+    def invoke(self, ctx: click.Context) -> None:
+        from fairseq_capsule_lab.corpora.preparation import prepare
 
-class OwnText(Command):
-    """The command of the user's own text: an option with a text has one or two values."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = list(args)
-        found, rest = take_texts(words)
-        rest = super().parse_args(ctx, rest)
-        ctx.params.update(found)
-        ctx.meta["words"] = words
-        return rest
+        choices = {option.name: ctx.params[option.name.replace("-", "_")] for option in self.recipe.options}
+        out, dry_run = ctx.params["out"], ctx.params["dry_run"]
+        prepare(self.recipe, choices, ctx.command_path, ctx.meta["words"], out, dry_run)
 
 
 def _params(recipe: Recipe) -> list[click.Parameter]:
@@ -80,19 +86,13 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
             help=option.help,
             required=option.required,
             is_flag=option.kind is bool or None,  # False would make the value optional
+            nargs=2 if option.kind is Text else 1,
+            multiple=option.kind is Text,
         )
         if option.default is not None:  # for click, None is a default too
             made.default = option.default
         params.append(made)
     return [*params, click.Option(["--dry-run"], is_flag=True, help=NOT_RUN)]
-
-
-def _prepare(recipe: Recipe, out: str, dry_run: bool, **values: Any) -> None:
-    from fairseq_capsule_lab.corpora.preparation import prepare
-
-    context = click.get_current_context()
-    options = {name.replace("_", "-"): value for name, value in values.items()}
-    prepare(recipe, options, context.command_path, context.meta["words"], out, dry_run)
 
 
 prepare = Corpora(

@@ -29,7 +29,7 @@ def report(
     out: Path,
     split: str,
     results: str,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     intervals: list[int] | None,
     external: Sequence[str],
     samples: int,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import input_file
-from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, note, option, together
+from fairseq_capsule_lab.cli.arguments import input_file, input_files
+from fairseq_capsule_lab.cli.commands import argument, command, flag, note, option, together
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
@@ -26,6 +26,7 @@ ROUGE = (
     "The texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters instead "
     "of BLEU and chrF."
 )
+BASELINE = "The outputs of the baseline, one for each seed. Or a pattern in quotes, such as 'baseline-*/generate.out'."
 SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
 SCORING = together(
     argument("references", input_file, "The references, untokenised; several are used together.", "REF", many=True),
@@ -160,10 +161,10 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
     return (name, of_other) if name != of_other else (str(hypothesis), str(other))
 
 
-@command("seeds", "raw/test.de --baseline transformer-*/generate.out --system capsule-*/generate.out")
+@command("seeds", "raw/test.de --baseline 'transformer-*/generate.out' --system 'capsule-*/generate.out'")
 @SCORING
-@option("--baseline", Several(input_file), "OUT...", "The outputs of the baseline, one for each seed.", required=True)
-@option("--system", Several(input_file), "OUT...", SYSTEM, required=True, multiple=True)
+@option("--baseline", input_files, "OUT,OUT,…", BASELINE, required=True)
+@option("--system", input_files, "OUT,OUT,…", SYSTEM, required=True, multiple=True)
 def seeds(
     references: Sequence[Path],
     lang: str | None,

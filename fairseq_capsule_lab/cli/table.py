@@ -16,7 +16,7 @@ from fairseq_capsule_lab.cli.arguments import (
     positive_int,
     whole_numbers,
 )
-from fairseq_capsule_lab.cli.commands import Several, argument, command, flag, option, together
+from fairseq_capsule_lab.cli.commands import argument, command, flag, option, together
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import Folder
 from fairseq_capsule_lab.tables import definitions
@@ -62,7 +62,7 @@ def table(table: str | None, scale: str, runs: Path, figure: bool, curves: bool,
 @option("--cores", positive_int, "N", "Cores of this machine.  [default: all]")
 @option("--baseline", input_file, "CHECKPOINT", BASELINE)
 @option("--data", output_path, "DIR", "Folder of prepared corpora.", default="data")
-@option("--rows", Several(given), "ROW...", "Only these rows.  [default: all]")
+@option("--rows", given, "ROW", "Only this row. May be repeated.  [default: all]", multiple=True)
 @flag("--dry-run", "Print every command with its GPUs, memory and minutes.")
 def reproduce(
     table: str,
@@ -74,7 +74,7 @@ def reproduce(
     cores: int | None,
     baseline: Path | None,
     data: Path,
-    rows: Sequence[str] | None,
+    rows: Sequence[str],
     dry_run: bool,
 ) -> None:
     """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""

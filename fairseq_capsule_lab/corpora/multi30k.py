@@ -30,7 +30,7 @@ def _corpus(options: Options) -> Corpus:
     stems = {"train": ["train"], "valid": ["val"], "test": [f"test_{name}" for name in tests]}
     base = mirror() or ADDRESS
     texts = {
-        split: [own.Text(*(f"{base}/{name}.{language}.gz" for language in (source, target))) for name in names]
+        split: [(f"{base}/{name}.{source}.gz", f"{base}/{name}.{target}.gz") for name in names]
         for split, names in stems.items()
     }
     # Options with their default values are no settings, so that older folders stay valid.

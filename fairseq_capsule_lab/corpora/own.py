@@ -1,87 +1,31 @@
 """The user's own parallel text: scripts/prepare.sh."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from capsule_routing.text.preparation import is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import fingerprint
 
 SPLITS = ("train", "valid", "test")
-UNBOUND = ("source", "target", "lower")  # they stand before the other settings
+UNBOUND = (*SPLITS, "source", "target", "lower")  # they stand before the other settings
 _TOKENISERS = ("moses", "jieba", "characters", "none")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
-
-class Text(NamedTuple):
-    """A parallel text: two files or two addresses. Without a target the source is the prefix of both files."""
-
-    source: str
-    target: str = ""
-
-
-Texts = dict[str, list[Text]]  # by split
-
-
-def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
-    """Take the options --train, --valid and --test, which have one or two values. Return them and the other words."""
-    texts: Texts = {}
-    addresses: dict[str, str] = {}  # by file name
-    rest, words = [], list(words)
-    while words:
-        word = words.pop(0)
-        option, is_joined, value = word.partition("=")
-        split = option.removeprefix("--")
-        if option == split or split not in SPLITS:
-            rest.append(word)
-            continue
-        if is_joined:
-            words.insert(0, value)
-        first, second = (*words[:2], "", "")[:2]
-        if not first:
-            raise LabError(f"{option} requires a value (see --help)")
-        files = [Text(first, second)]
-        problem = ""
-        if is_address(first):
-            if not is_address(second):
-                problem = "this is an address, so give the address of the target language after it"
-        elif os.path.isfile(first):
-            if not os.path.isfile(second):
-                problem = "this is a file, so give the file of the target language after it, or the PREFIX of both"
-        else:
-            files = [Text(prefix) for prefix in first.split(",")]
-        if problem:
-            raise LabError(f"{option} {first}: {problem}")
-        for address in filter(is_address, files[0]):
-            _require_own_name(option, address, addresses)
-        texts.setdefault(split, []).extend(files)
-        del words[: 2 if files[0].target else 1]
-    return texts, rest
+Texts = dict[str, Sequence[Text]]  # by split
 
 
 def is_address(text: str) -> bool:
     return re.fullmatch(r"[a-z]+://\S+", text) is not None
-
-
-def _require_own_name(option: str, address: str, addresses: dict[str, str]) -> None:
-    """Require that no other address has the same file name, and add it to `addresses`."""
-    name = address.rpartition("/")[2]
-    if not name:
-        raise LabError(f"{option} {address}: this is the address of a folder; give the address of a file")
-    if addresses.setdefault(name, address) != address:
-        problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
-        raise LabError(f"{option} {address}: {problem}")
 
 
 def _corpus(options: Options) -> Corpus:
@@ -91,7 +35,11 @@ def _corpus(options: Options) -> Corpus:
             raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
-    texts = _texts(options, languages)
+    texts = _texts(options)
+    for text in chain.from_iterable(texts.values()):
+        for place, other in zip(text, (target, source)):
+            if place.removesuffix(".gz").endswith(f".{other}"):
+                raise LabError(f"{place}: the text of {other}; give that of {source} first, then that of {target}")
     options["bpe"] = options["bpe"] or "subword-nmt"
     default = "jieba" if any(map(is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
@@ -107,7 +55,7 @@ def _corpus(options: Options) -> Corpus:
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
-    addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
+    addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
         problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
         raise LabError(f"--from {options['from']} {problem}")
@@ -120,11 +68,9 @@ def _corpus(options: Options) -> Corpus:
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
-def _texts(options: Options, languages: Sequence[str]) -> Texts:
-    """Return the texts of the splits, with two files or addresses each that are valid in any folder."""
-    texts: Texts = {split: options[split] for split in SPLITS if split in options}
-    if "train" not in texts:
-        raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
+def _texts(options: Options) -> Texts:
+    """Return the texts of the splits that have any."""
+    texts: Texts = {split: options[split] for split in SPLITS if options[split]}
     for split in ("valid", "test"):
         lines = options[f"{split}-lines"]
         if split in texts and lines:
@@ -132,20 +78,16 @@ def _texts(options: Options, languages: Sequence[str]) -> Texts:
         if split not in texts and not lines:
             other = f"take some of the training text by --{split}-lines N"
             raise LabError(f"give the {split} pairs by --{split}, or {other}")
-    return {split: [_locate(split, text, languages) for text in of_split] for split, of_split in texts.items()}
-
-
-def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
-    if text.target:
-        return Text(*(place if is_address(place) else os.path.realpath(place) for place in text))
-    files = []
-    for language in languages:
-        file = f"{text.source}.{language}"
-        place = next((name for name in (file, f"{file}.gz") if os.path.isfile(name)), None)
-        if place is None:
-            raise LabError(f"--{split}: no file {file} and no {file}.gz")
-        files.append(os.path.realpath(place))
-    return Text(*files)
+    addresses: dict[str, str] = {}  # by the name of the download
+    for split, of_split in texts.items():
+        for address in filter(is_address, chain.from_iterable(of_split)):
+            name = address.rpartition("/")[2]
+            if not name:
+                raise LabError(f"--{split} {address}: this is the address of a folder; give the address of a file")
+            if addresses.setdefault(name, address) != address:
+                problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
+                raise LabError(f"--{split} {address}: {problem}")
+    return texts
 
 
 def _tokenisers(options: Options) -> list[str]:
@@ -173,15 +115,17 @@ def _sample(
     return sampled
 
 
-def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
+def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
     """Write the texts, and take validation and test pairs of these numbers out of the training text."""
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
-            if is_address(text.source):
-                files = [raw.archive(address) for address in text]
-            else:
-                files = [Path(place) for place in text]
-                raw.note(*files, whole_path=True)
+            files = []
+            for place in text:
+                if is_address(place):
+                    files.append(raw.archive(place))
+                else:
+                    files.append(Path(place))
+                    raw.note(Path(place), whole_path=True)
             if split == "train":
                 raw.append(*files)
             else:
@@ -193,7 +137,7 @@ def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: 
 
 
 SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
-FROM = "A folder with the files of TEXT's addresses; without it they are downloaded to OUT/download."
+FROM = "A folder with the files of these addresses; without it they are downloaded to OUT/download."
 TOKENISE = (
     "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source and "
     "target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without."
@@ -208,6 +152,9 @@ OWN = Recipe(
     options=[
         Option("source", str, "LANG", SOURCE, required=True),
         Option("target", str, "LANG", "The other language.", required=True),
+        Option("train", Text, "SOURCE TARGET", "The training text. May be repeated.", required=True),
+        Option("valid", Text, "SOURCE TARGET", "The validation text. May be repeated."),
+        Option("test", Text, "SOURCE TARGET", "The test text. May be repeated."),
         Option("lower", bool, "", "Lower-case everything."),
         Option("from", Path, "DIR", FROM),
         Option("valid-lines", int, "N", HELD_OUT),
@@ -222,9 +169,8 @@ OWN = Recipe(
         recipe.DICT_FILE,
         recipe.LIMIT,
     ],
-    notes="TEXT is PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE "
-    "TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given more than "
-    "once. Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
+    notes="SOURCE and TARGET are two parallel texts: files of any name, plain or gzipped, or addresses (https://...). "
+    "Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
     "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
     "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
     "byte order mark are removed.",

@@ -11,6 +11,7 @@ from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
+Text = tuple[str, str]  # source and target, each a path or an address
 Find = Callable[[str], Path]  # returns the path of the archive with an address
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
@@ -20,10 +21,12 @@ DEFAULTS = {
 
 
 class Option(NamedTuple):
-    """An option. If `kind` is int, its value is at least 1; if it is Path, an existing folder."""
+    """An option. If `kind` is int, its value is at least 1; if it is Path, an existing folder; if it is Text, it is
+    given several times.
+    """
 
     name: str
-    kind: Any  # int, float, str, Path, bool for a flag, the choices, or a function of the text
+    kind: Any  # int, float, str, Path, Text, bool for a flag, the choices, or a function of the text
     value: str  # what the help calls it; empty for a flag and for choices
     help: str
     default: Any = None

@@ -99,9 +99,9 @@ class Table:
             raise LabError(f"{self.name} has no row {label!r} with a 'run'; those are: {'; '.join(rows)}")
         return rows[label]
 
-    def to_run(self, labels: Optional[Sequence[str]] = None) -> List[Row]:
-        """The rows that can be run, or of these the ones in `labels`; raises a LabError for another label."""
-        chosen = [self.row(label) for label in labels or ()]
+    def to_run(self, labels: Sequence[str] = ()) -> List[Row]:
+        """The rows that can be run, or of these the ones in `labels`, if any; raises a LabError for another label."""
+        chosen = [self.row(label) for label in labels]
         return [row for row in self.rows if row.run and (not labels or row in chosen)]
 
 

@@ -122,7 +122,8 @@ class Work:
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
         if len(ours) > 1:
-            words = ["seeds", *references, "--baseline", *theirs, "--system", *ours, *options, "--json"]
+            of_seeds = [",".join(map(str, outputs)) for outputs in (theirs, ours)]
+            words = ["seeds", *references, "--baseline", of_seeds[0], "--system", of_seeds[1], *options, "--json"]
         else:
             words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
         needs = list(dict.fromkeys(_scores(run, split) for pair in pairs for run in pair))
@@ -209,7 +210,7 @@ def work_of(
     scale: Scale,
     places: Places,
     seeds: Sequence[int] = (1,),
-    rows: Optional[Sequence[str]] = None,
+    rows: Sequence[str] = (),
     baseline: Optional[Path] = None,
     gpus: Optional[int] = None,
     cores: int = 8,

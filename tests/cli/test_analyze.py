@@ -139,5 +139,6 @@ class TestRefusals:
 
     def test_wrong_numbers_of_names_are_refused(self, refused, first, second):
         for names in (["one"], ["one", "one"]):
-            assert refused("lengths", first, second, "--names", *names).startswith("--names: give 2 different names")
+            options = [word for name in names for word in ("--names", name)]
+            assert refused("lengths", first, second, *options).startswith("--names: give 2 different names")
         assert refused("lengths", first, first).startswith("--names: give 2 different names")

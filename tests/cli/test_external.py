@@ -54,7 +54,15 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
     (tmp_path / "scores.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in zip(*columns)))
     outputs = [write(tmp_path / f"{number}.de", [*OTHERS[:3], f"{number}"]) for number in range(4)]
     options = ("--external", f"COMET={tmp_path / 'scores.tsv'}", "--json")
-    result = command("seeds", texts[0], "--baseline", *outputs[:2], "--system", *outputs[2:], *options)
+    result = command(
+        "seeds",
+        texts[0],
+        "--baseline",
+        f"{outputs[0]},{outputs[1]}",
+        "--system",
+        f"{outputs[2]},{outputs[3]}",
+        *options,
+    )
     assert result.status == 0, result.err
     _, system = json.loads(result.out.splitlines()[-1])["scores"]["COMET"]
     differences = np.array(columns[2:]) - np.array(columns[:2])

@@ -101,7 +101,7 @@ class TestRefusals:
 
     def test_a_run_beside_itself_is_refused(self, refused, words, place):
         line = "a comparison needs two different runs or more; name another run folder"
-        assert refused("report", place / "a", place / "a", *words[3:], "--names", "a", "b") == line
+        assert refused("report", place / "a", place / "a", *words[3:], "--names", "a", "--names", "b") == line
 
 
 def test_external_scores_have_intervals_and_a_p(command, words, place, undrawn):

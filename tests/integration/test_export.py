@@ -40,7 +40,7 @@ def prepared(tmp_path_factory):
     for language, step in (("en", 1), ("fr", -1)):
         text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
         (place.root / f"my.{language}").write_text(text, encoding="utf-8")
-    options = "--source en --target fr --train my --valid-lines 50 --merges 60 --lower".split()
+    options = "--source en --target fr --train my.en my.fr --valid-lines 50 --merges 60 --lower".split()
     return place.root, place.prepared(*options, "--test-lines", SENTENCES).out
 
 

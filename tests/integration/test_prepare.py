@@ -57,7 +57,18 @@ def texts(tmp_path_factory):
 def pieces(texts, tmp_path_factory):
     """Chinese and English, cut into words and then into pieces of SentencePiece."""
     place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
-    options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
+    options = [
+        "--source",
+        "zh",
+        "--target",
+        "en",
+        "--train",
+        texts / "my.zh.gz",
+        texts / "my.en",
+        *HELD_OUT,
+        "--merges",
+        120,
+    ]
     return place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
 
 
@@ -128,26 +139,29 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ("{pair} --train {texts}/my {held} --valid {texts}/my", "--valid and --valid-lines: give one of the two"),
+        ("{pair} --train {my} {held} --valid {my}", "--valid and --valid-lines: give one of the two"),
+        ("{pair} --train {texts}/my {held}", "my: no such file; give the file of the source language, then"),
+        ("{pair} --train {texts}/my.en {texts}/my.ar {held}", "my.en: the text of en; give that of ar first"),
         ("{pair} --train http://a/x http://b/x {held}", "http://a/x has the same file name; download one of the two"),
         ("{pair} --train {texts}/my.ar {texts}/short.en {held}", "my.ar has 150 lines, "),
-        ("{pair} --train {texts}/broken {held}", "no pair of the training text can be used"),
-        ("{pair} --train {texts}/my --valid-lines 90 --test-lines 70", "160 cannot be held out"),
-        ("{pair} --train {texts}/my --valid {texts}/my --test-lines 7", "my.ar, line 4: empty, but not"),
+        ("{pair} --train {texts}/broken.ar {texts}/broken.en {held}", "no pair of the training text can be used"),
+        ("{pair} --train {my} --valid-lines 90 --test-lines 70", "160 cannot be held out"),
+        ("{pair} --train {my} --valid {my} --test-lines 7", "my.ar, line 4: empty, but not"),
         ("{pair} --train {texts}/wide.ar {texts}/my.en {held}", "wide.ar: UTF-16, not UTF-8; convert"),
-        ("{pair} --train {texts}/my {held} --codes {texts}/my.en", "--codes and --dict belong together"),
-        ("{pair} --train {texts}/my {held} --codes {texts}/my.en --dict {texts}/my.en", "my.en: not codes of subword-"),
+        ("{pair} --train {my} {held} --codes {texts}/my.en", "--codes and --dict belong together"),
+        ("{pair} --train {my} {held} --codes {texts}/my.en --dict {texts}/my.en", "my.en: not codes of subword-"),
     ],
 )
 def test_wrong_input_is_named(texts, tmp_path, refuses, arguments, wanted):
-    given = arguments.format(pair="--source ar --target en", held=" ".join(map(str, HELD_OUT)), texts=texts)
+    held, my = " ".join(map(str, HELD_OUT)), f"{texts}/my.ar {texts}/my.en"
+    given = arguments.format(pair="--source ar --target en", held=held, texts=texts, my=my)
     assert wanted in refuses("own", *given.split(), tmp_path / "out")
     assert not (tmp_path / "out/raw").exists()
 
 
 def test_control_symbols_of_fairseq_are_no_tokens(texts, workplace):
-    options = ["--source", "ar", "--target", "en", "--train", texts / "symbol", "--tokenise", "none", "--merges", 9]
-    options += ["--valid-lines", 1, "--test-lines", 1]
+    options = ["--source", "ar", "--target", "en", "--train", texts / "symbol.ar", texts / "symbol.en"]
+    options += ["--tokenise", "none", "--merges", 9, "--valid-lines", 1, "--test-lines", 1]
     workplace.refused(workplace.prepare(*options, "out"), "</s> is a control symbol of fairseq: replace it in the text")
 
 
@@ -155,7 +169,20 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
     for language, word in (("en", "summer"), ("fr", "été")):
         lines = "".join(f"{word if n % 3 else 'a'} {1000 + n}\n" for n in range(60))
         (workplace.root / f"my.{language}").write_bytes(lines.encode("latin-1"))
-    options = ["--source", "en", "--target", "fr", "--train", "my", *HELD_OUT, "--tokenise", "none", "--merges", 20]
+    options = [
+        "--source",
+        "en",
+        "--target",
+        "fr",
+        "--train",
+        "my.en",
+        "my.fr",
+        *HELD_OUT,
+        "--tokenise",
+        "none",
+        "--merges",
+        20,
+    ]
     process = workplace.prepared(*options, "--max-length", "none")
     assert len(read(process.out / "bpe/train.en")) == len(read(process.out / "raw/train.en"))
     assert not (process.out / "clean").exists()
@@ -190,7 +217,7 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
     workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
     workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
-    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT]
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my.ar", texts / "my.en", *HELD_OUT]
     process = workplace.start("scripts/prepare.sh", *options, "out")
     wait_for(workplace.root / "begun", process)
     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does

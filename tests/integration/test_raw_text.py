@@ -46,7 +46,8 @@ def folder(request, tmp_path_factory):
     for language, lines in (("en", ENGLISH), (target, CHINESE if target == "zh" else FRENCH)):
         (place.root / f"my.{language}").write_text("".join(f"{line}\n" for line in lines * 3), encoding="utf-8")
     place.fail("bin")
-    words = [*"--source en --train my --valid my --test my --merges 120 --max-length none".split(), *options.split()]
+    texts = " ".join(f"--{split} my.en my.{target}" for split in ("train", "valid", "test"))
+    words = [*f"--source en {texts} --merges 120 --max-length none".split(), *options.split()]
     place.refused(place.prepare("--target", target, *words, "out"), "stage 'bin' failed")
     out = place.out
     (out / "bin").mkdir()

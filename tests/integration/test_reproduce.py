@@ -33,7 +33,7 @@ def checkout(tmp_path_factory):
 
 
 def test_a_table_is_made_from_nothing(checkout):
-    output, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
+    output, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "--rows", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
     # After six updates both scores may be 0. Then there is no difference and no p.
@@ -42,7 +42,7 @@ def test_a_table_is_made_from_nothing(checkout):
     assert int(parameters.replace(",", "")) > 100_000
     assert "- Missing: *decoder*, *encoder and decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
-    again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
+    again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "--rows", "encoder")
     assert "nothing to be done" in again and encoder in again
 
 

@@ -28,7 +28,8 @@ def page(tmp_path_factory):
     (folder / "data/raw/test.de").write_text("".join(line + "\n" for line in references))
     names = ["base $x$ & <b>", f"other {HOSTILE.replace('/', '_')}"]
     runs = [make_run(folder / f"run{i}", folder / "data", references, (0.3, 0.1)[i], seed=i) for i in range(2)]
-    words = ["report", *runs, "--data", folder / "data", "--out", folder / "out", "--samples", 20, "--names", *names]
+    words = ["report", *runs, "--data", folder / "data", "--out", folder / "out", "--samples", 20]
+    words += ["--names", names[0], "--names", names[1]]
     assert main([str(word) for word in words]) == 0
     return (folder / "out/report.html").read_text(encoding="utf-8")
 
