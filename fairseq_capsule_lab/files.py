@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Union
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 
 Made = TypeVar("Made")
 
@@ -63,7 +63,7 @@ def _beside(path: Path, make: Callable[[Path], Made]) -> tuple[Path, Made]:
 
 
 def write_whole(path: Union[str, Path], content: bytes) -> None:
-    """Write a file as `replace_file` does, or to a device; raise a LabError instead of an OSError."""
+    """Write a file as `replace_file` does, or to a device; raise a UserError instead of an OSError."""
     path = Path(path)
     try:
         if path.exists() and not path.is_file():  # a device such as /dev/stdout is written to, not replaced
@@ -71,4 +71,4 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
         else:
             replace_file(Path(os.path.realpath(path)), content)
     except OSError as error:
-        raise LabError(f"{path}: not written: {error.strerror}; choose another place for the output") from error
+        raise UserError(f"{path}: not written: {error.strerror}; choose another place for the output") from error

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 
 FORKS = ("fairseq", "fairseq-fixed", "ve-fairseq")  # distributions that are imported as `fairseq`
 
@@ -23,11 +23,11 @@ PATIENCE = 35  # seconds for a program to end; torchrun kills its workers, which
 
 
 def require_tools(*tools: str) -> None:
-    """Raise a LabError if a command is not installed."""
+    """Raise a UserError if a command is not installed."""
     for tool in tools:
         if not shutil.which(tool):
             remedy = "run 'make install' in a clone, or activate the environment that has it (extra fairseq)"
-            raise LabError(f"{tool} is not installed: {remedy}")
+            raise UserError(f"{tool} is not installed: {remedy}")
 
 
 def cores() -> int:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from capsule_routing.errors import UserError, one_line
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import FORKS, handling, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
@@ -30,10 +29,6 @@ FREE = 1 << 20  # bytes; with less, a disk counts as full
 DIGITS = 12  # of a hash in the settings
 NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
-
-
-class StageError(LabError):
-    """A fault of what a stage reads. The stage adds its name and its log to the message."""
 
 
 class Stage(NamedTuple):
@@ -87,7 +82,7 @@ class Folder:
         before = self.settings_file.read_text(errors="replace").splitlines()
         if before != lines:
             other = difference(before, lines)
-            raise LabError(f"{self.out} was prepared with {other}: delete it, or name another folder")
+            raise UserError(f"{self.out} was prepared with {other}: delete it, or name another folder")
 
     def bind(self) -> None:
         """Bind the folder to its settings."""
@@ -95,7 +90,7 @@ class Folder:
             self._unbound.rename(self.settings_file)
 
     def run(self, *stages: Stage, keep_going: bool = False) -> list[Stage]:
-        """Run the stages that are not finished. A LabError says in one line why one failed, and names its log.
+        """Run the stages that are not finished. A UserError says in one line why one failed, and names its log.
 
         With `keep_going` the line is printed, and the stages run that do not need what is missing. Those that failed or
         were left out are returned.
@@ -105,9 +100,9 @@ class Folder:
             missing = next((name for name in stage.needs if not (self.path / name).exists()), None)
             try:
                 if missing:
-                    raise LabError(f"{stage.output}: left out, since {missing} is missing")
+                    raise UserError(f"{stage.output}: left out, since {missing} is missing")
                 self._run(stage)
-            except LabError as error:
+            except UserError as error:
                 if not keep_going:
                     raise
                 print(error, file=sys.stderr, flush=True)
@@ -119,7 +114,7 @@ class Folder:
         self.stages.append(stage.output)
         if final.exists():
             if self.script and not self.settings_file.exists():
-                raise LabError(f"{final} exists, but was not made by this script: name another folder")
+                raise UserError(f"{final} exists, but was not made by this script: name another folder")
             _say(f"{stage.output}: done before")
             return
         # What an interrupted run left. Processes of it that still run hold no lock and write only there.
@@ -136,30 +131,22 @@ class Folder:
             if part.exists() or not final.exists():
                 part.rename(final)
         except Exception as error:  # a library may raise anything
-            with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
-                if isinstance(error, StageError):
-                    stream.write(f"{error}\n")
-                elif not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
+            is_full = not self.has_room()  # the removal of what is incomplete makes room
+            if not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
+                with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
                     traceback.print_exc(file=stream)
-            raise self._failure(stage.output, part, log, error) from error
+            for rest in part.parent.glob(f"{part.name}*"):
+                remove(rest)
+            if isinstance(error, UserError) and not is_full:
+                raise
+            reason = "No space left on device" if is_full else _reason(error, log)
+            advice = "fix the cause and run the same command again"
+            raise UserError(f"stage '{stage.output}' failed: {reason} (full log: {log}); {advice}") from error
         if stage.log:
             _say(f"{stage.output}: done")
             return
         log.unlink()
         _say(f"{stage.output}: {counts(final)}")
-
-    def _failure(self, name: str, part: Path, log: Path, error: Exception) -> LabError:
-        reason = one_line(str(error)) or type(error).__name__
-        if isinstance(error, subprocess.CalledProcessError):
-            said = log.read_bytes().splitlines() if log.exists() else []
-            reason = said[-1].decode(errors="replace") if said else "no reason given"
-        reason = reason if self.has_room() else "No space left on device"
-        for rest in part.parent.glob(f"{part.name}*"):
-            remove(rest)
-        if isinstance(error, UserError) and not isinstance(error, StageError) and self.has_room():
-            return LabError(str(error))
-        advice = "fix the cause and run the same command again"
-        return LabError(f"stage '{name}' failed: {reason} (full log: {log}); {advice}")
 
     def has_room(self) -> bool:
         """Return whether the disk has a free megabyte."""
@@ -193,6 +180,13 @@ def manifest_lines(folder: Path, stages: Iterable[str], command_line: str) -> li
         number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
         lines.append(f"file\t{name}\t{sha256(file)}{number}")
     return lines
+
+
+def _reason(error: Exception, log: Path) -> str:
+    if not isinstance(error, subprocess.CalledProcessError):
+        return one_line(str(error)) or type(error).__name__
+    said = log.read_bytes().splitlines() if log.exists() else []
+    return said[-1].decode(errors="replace") if said else "no reason given"
 
 
 def _say(text: str) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab import stages
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group, show
-from fairseq_capsule_lab.stages import Folder, Stage, StageError, counts, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage, counts, fingerprint
 from tests.integration.commands import wait_for
 
 SETTINGS = ["limit none"]
@@ -56,7 +56,7 @@ def made(*some, settings=SETTINGS, out="out"):
 
 
 def refused(*some, **options):
-    with pytest.raises(LabError) as error:
+    with pytest.raises(UserError) as error:
         made(*some, **options)
     assert str(error.value).isprintable()
     return str(error.value)
@@ -148,7 +148,6 @@ def failing_with(error):
     "make, reason, logged",
     [
         (failing, "too bad", "first\ntoo bad\n"),
-        (failing_with(StageError("a.en, line 2: empty")), "a.en, line 2: empty", "a.en, line 2: empty\n"),
         (failing_with(RuntimeError("a\nb")), r"a\nb", "Traceback"),
     ],
 )
@@ -158,6 +157,15 @@ def test_a_stage_that_fails_says_why_and_leaves_its_log(place, monkeypatch, make
     assert names() == ["raw.log", "settings.part"] and (place / "out/raw.log").read_text().startswith(logged)
     monkeypatch.setattr(stages, "FREE", 2**80)
     assert refused(Stage("raw", make)) == f"stage 'raw' failed: No space left on device {log}"
+
+
+def test_an_error_of_the_input_is_passed_on_and_leaves_no_part(place):
+    def make(part, log):
+        part.touch()
+        raise UserError("a.en, line 2: empty")
+
+    assert refused(Stage("raw", make)) == "a.en, line 2: empty"
+    assert names() == ["raw.log", "settings.part"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])

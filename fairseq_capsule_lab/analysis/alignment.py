@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import List, Sequence, Set, Tuple, Union
 
-from capsule_routing.errors import missing_library
+from capsule_routing.errors import UserError, missing_library
 from capsule_routing.text.files import read_lines
-from fairseq_capsule_lab.errors import LabError, shown
+from fairseq_capsule_lab.errors import shown
 
 # (source word, target word), both counted from 0
 Links = Set[Tuple[int, int]]
@@ -18,7 +18,7 @@ NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], List[Links]]:
-    """Align the words of sentence pairs, split at spaces, ignoring case. Raises a LabError without eflomal.
+    """Align the words of sentence pairs, split at spaces, ignoring case. Raises a UserError without eflomal.
 
     eflomal samples without a seed, so each run gives slightly different links. On a terminal it shows its progress.
 
@@ -76,14 +76,14 @@ def grow_diag_final_and(forward: Links, backward: Links) -> Links:
 
 
 def read_alignments(file: Union[str, Path]) -> List[Links]:
-    """Read lines such as `0-0 1-2 …`, the format of word aligners; raises a LabError if a line has something else."""
+    """Read lines such as `0-0 1-2 …`, the format of word aligners; raises a UserError if a line has something else."""
     alignments: List[Links] = []
     for number, line in enumerate(read_lines(file), 1):
         alignments.append(set())
         for text in line.split():
             link = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text, re.ASCII)
             if not link:
-                raise LabError(
+                raise UserError(
                     f"{file}, line {number}: '{shown(text)}' is no link such as 0-1; give a word aligner's output"
                 )
             alignments[-1].add((int(link[1]), int(link[2])))

@@ -13,6 +13,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import INSPECTIONS, assigning_mechanism
 from fairseq_capsule.models.outputs import evaluating
@@ -20,7 +21,6 @@ from fairseq_capsule_lab.analysis.alignment import Links
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 Shares = np.ndarray
@@ -189,13 +189,13 @@ def assignment_rows(
         alignments: the links of each sentence of the split, in its order.
 
     Raises:
-        LabError: the model assigns no source words, or the alignments do not fit the split; also the errors of
+        UserError: the model assigns no source words, or the alignments do not fit the split; also the errors of
             `load_with_data`.
     """
     model, _, task = load_with_data(checkpoint, data)
     if assigning_mechanism(model) is None:
         problem = "no mechanism of the model assigns source words to PAST and FUTURE"
-        raise LabError(f"{checkpoint}: {problem}; give a model that was trained with --past-future")
+        raise UserError(f"{checkpoint}: {problem}; give a model that was trained with --past-future")
     rates: Dict[str, List[Rates]] = {}
     number = 0
     for sample in batches(checkpoint, task, split, f"assignment {name}"):
@@ -210,7 +210,7 @@ def assignment_rows(
                 rates.setdefault(label, []).append(sentence_rates(assignment, links, ends.tolist()))
             number += 1
     if number != len(alignments):
-        raise LabError(f"--alignments: {len(alignments)} lines, but {split} has {number} sentences")
+        raise UserError(f"--alignments: {len(alignments)} lines, but {split} has {number} sentences")
     return [_row(system, values) for system, values in rates.items()]
 
 
@@ -228,7 +228,7 @@ def _links_of(alignments: Sequence[Links], number: int, words: Sequence[Sequence
     source, target = (max(side, default=-1) for side in words)
     outside = next((link for link in sorted(links) if link[0] > source or link[1] > target), None)
     if outside:
-        raise LabError(
+        raise UserError(
             f"--alignments, line {number + 1}: {outside[0]}-{outside[1]}, but the sentence has {source + 1} and "
             f"{target + 1} words; give the alignments of this split"
         )

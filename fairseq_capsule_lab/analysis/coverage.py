@@ -7,11 +7,11 @@ from typing import Iterable, List, NamedTuple, Sequence, Tuple
 
 from tqdm import tqdm
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.lengths import word_counts
 from fairseq_capsule_lab.analysis.reports import Report, column, report
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
@@ -50,7 +50,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
 
     Args:
         words: the number of words of each source sentence.
-        reference, translation: for each sentence, the links from its source; a LabError if no reference has one.
+        reference, translation: for each sentence, the links from its source; a UserError if no reference has one.
     """
     covered = missed = repeated = 0
     for to_reference, to_translation in zip(reference, translation):
@@ -60,7 +60,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
         missed += len(expected.keys() - links.keys())
         repeated += sum(number > max(1, expected[source]) for source, number in links.items())
     if not covered:
-        raise LabError(
+        raise UserError(
             "no source word could be aligned with the references; give more text to learn from "
             "(`analyze coverage --train`)"
         )

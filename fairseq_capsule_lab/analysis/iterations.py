@@ -18,7 +18,6 @@ from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.analysis.reports import Report, column, report, series
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
@@ -42,17 +41,17 @@ def routing_option(label: str, model: BaseFairseqModel, choice: Optional[str] = 
     """The name of the option that sets the routing iterations of a model; `label` names the model in errors.
 
     Raises:
-        LabError: the model has no routing or not the chosen option, or has several options and none is chosen.
+        UserError: the model has no routing or not the chosen option, or has several options and none is chosen.
     """
     config = getattr(model, "cfg", None)
     options = [str(mechanism.iterations) for mechanism in active_mechanisms(config) if mechanism.iterates(config)]
     names = " and ".join(map(option, options))
     if not options:
-        raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")
+        raise UserError(f"{label}: its model has no routing iterations to set; give a model with routing")
     if choice is None and len(options) > 1:
-        raise LabError(f"{label}: its model has {names}; choose one with --option")
+        raise UserError(f"{label}: its model has {names}; choose one with --option")
     if choice is not None and choice not in options:
-        raise LabError(f"{label}: its model has no {option(choice)}; choose from {names} with --option")
+        raise UserError(f"{label}: its model has no {option(choice)}; choose from {names} with --option")
     return choice or options[0]
 
 
@@ -107,7 +106,7 @@ def iteration_report(
     """The quality of every checkpoint with every number of iterations; the last four are arguments of `quality`.
 
     Raises:
-        LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
+        UserError: a model has no routing, or its weights do not allow a number (checked before the first translation);
             also the errors of `routing_option`, `load_with_data` and `batches`.
     """
     options = []
@@ -118,7 +117,7 @@ def iteration_report(
             try:
                 load_with_data(path, data, {setting: number})
             except UserError as error:
-                raise LabError(f"{path}: {error}") from error
+                raise UserError(f"{path}: {error}") from error
         options.append((setting, getattr(cfg.model, setting)))
     rows: List[IterationRow] = []
     for name, path, (setting, trained) in zip(names, checkpoints, options):

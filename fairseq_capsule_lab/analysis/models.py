@@ -11,9 +11,9 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from tqdm import tqdm
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import building
 from fairseq_capsule.data.binarised import require_whole
-from fairseq_capsule_lab.errors import LabError
 
 TOKENS = 8000  # of a batch; a longer sentence is a batch of its own
 
@@ -22,12 +22,12 @@ def load_split(task: FairseqTask, split: str) -> None:
     """Load a split into a task of two languages.
 
     Raises:
-        LabError: the split does not exist or has no sentences, a file of it is incomplete, or its tokens are not in
+        UserError: the split does not exist or has no sentences, a file of it is incomplete, or its tokens are not in
             the dictionaries.
     """
     folder = Path(utils.split_paths(task.cfg.data)[0])
     dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
-    empty = LabError(f"--split {split}: no sentences; name another split, or binarise the text again")
+    empty = UserError(f"--split {split}: no sentences; name another split, or binarise the text again")
     for language, text in require_whole(folder, split, task.cfg.source_lang, task.cfg.target_lang).items():
         if not text.sentences:  # fairseq cannot open such a file
             raise empty
@@ -35,7 +35,7 @@ def load_split(task: FairseqTask, split: str) -> None:
     try:
         task.load_dataset(split)
     except FileNotFoundError as error:
-        raise LabError(f"--split {split}: {error}") from error
+        raise UserError(f"--split {split}: {error}") from error
     if not len(task.dataset(split)):  # in fairseq's older formats
         raise empty
 

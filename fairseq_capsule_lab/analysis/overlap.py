@@ -7,13 +7,13 @@ from typing import List, Optional, Sequence
 import torch
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from capsule_routing.losses import bag_overlap_by_step
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import bag_inputs, predicts_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report, series
-from fairseq_capsule_lab.errors import LabError
 
 PARTS = 10
 WHOLE = "all"
@@ -63,14 +63,14 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     """`r_OL` of models on a split, for the whole target and for each tenth of it, with teacher forcing.
 
     Raises:
-        LabError: a model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
+        UserError: a model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
     """
     tenths = [f"{100 * part // PARTS}–{100 * (part + 1) // PARTS}" for part in range(PARTS)]
     rows: List[OverlapRow] = []
     for name, checkpoint in zip(names, checkpoints):
         model, _, task = load_with_data(checkpoint, data)
         if not predicts_bags(model):
-            raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
+            raise UserError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
         past, future = OverlapMean(), OverlapMean()
         padding = task.target_dictionary.pad()
         for sample in batches(checkpoint, task, split, f"overlap {name}"):

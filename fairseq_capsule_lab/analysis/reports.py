@@ -35,7 +35,7 @@ class Report:
         """Write KIND.md and KIND.csv, and KIND.png and KIND.svg of a chart, to a folder; returns the paths.
 
         Raises:
-            LabError: a file could not be written; the files that exist are complete.
+            UserError: a file could not be written; the files that exist are complete.
         """
         files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
         if self.figure:

@@ -9,13 +9,13 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.inspection.attention import encoder_attention
 from fairseq_capsule.inspection.statistics import Statistics, coupling_entropy
 from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, report
-from fairseq_capsule_lab.errors import LabError
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     """The means of `routing_statistics` of models over a split, with teacher forcing.
 
     Raises:
-        LabError: a model has no attention and routes nothing; also the errors of `load_with_data` and `batches`.
+        UserError: a model has no attention and routes nothing; also the errors of `load_with_data` and `batches`.
     """
     rows: List[RoutingRow] = []
     for name, checkpoint in zip(names, checkpoints):
@@ -63,7 +63,7 @@ def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
                 sums[key] = sums[key] + mean if key in sums else mean
         if not sums:
             problem = "the model routes nothing and has no attention of an encoder"
-            raise LabError(f"{checkpoint}: {problem}; give another model")
+            raise UserError(f"{checkpoint}: {problem}; give another model")
         rows += [RoutingRow(name, key, float(mean.total / mean.number)) for key, mean in sums.items() if mean.number]
     text = (
         f"Means over {split}, with teacher forcing. An entropy is 1 for uniform shares "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import (
@@ -23,7 +24,6 @@ from fairseq_capsule_lab.cli.arguments import (
     whole_numbers,
 )
 from fairseq_capsule_lab.cli.commands import Group, argument, command, one_of, option, together
-from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
     from fairseq_capsule_lab.analysis.reports import Report
@@ -83,7 +83,7 @@ def lengths(
     elif longer_than:
         of_lengths = lengths.longer_than(counts, longer_than)
         if not of_lengths:
-            raise LabError(f"--longer-than: no source has more than {min(longer_than)} words")
+            raise UserError(f"--longer-than: no source has more than {min(longer_than)} words")
     else:
         of_lengths = lengths.intervals(counts, intervals or lengths.EDGES)
     measure = _bleu(translations, lang, lowercase)
@@ -96,7 +96,7 @@ def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "
 
     for output in outputs:
         if not output.tokenised and not lang:
-            raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
+            raise UserError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
     of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase)
     return next(measure for measure in of_outputs if measure.name == "tokenised_bleu")
 
@@ -122,10 +122,10 @@ def coverage(
     labels, translations = system_names(names, outputs), _read(outputs, tokenized, remove_bpe)
     for output in translations:
         if not output.tokenised:
-            raise LabError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
+            raise UserError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
     source, target = map(read_lines, train) if train else ([], [])
     if train and len(source) != len(target):
-        raise LabError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
+        raise UserError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
     _write(coverage_report(labels, translations, (source, target), runs), out, as_json)
 
 

@@ -1,6 +1,6 @@
 """Types of arguments, and options that commands share.
 
-A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file or folder raises a `LabError` or an
+A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file or folder raises a `UserError` or an
 `OSError` that names it (exit status 1), before the command does anything. What needs torch is imported where it is
 called.
 """
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
 from capsule_routing.text.number_sets import number_set
 from fairseq_capsule_lab.cli.commands import Decorator, argument, flag, note, option, together
-from fairseq_capsule_lab.errors import LabError
 
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
@@ -77,10 +77,10 @@ def language_code(text: str) -> str:
 
 
 def language_of(reference: Path) -> str:
-    """The language in the suffix of a file name, as in `test.de`; raises a LabError if the name has no such suffix."""
+    """The language in the suffix of a file name, as in `test.de`; raises a UserError if the name has no such suffix."""
     ending = reference.suffix[1:]
     if not re.fullmatch("[a-z]{2}([_-][A-Za-z0-9]+)*", ending):
-        raise LabError(f"--lang is missing, and {reference} does not end with a language as test.de does; give --lang")
+        raise UserError(f"--lang is missing, and {reference} does not end with a language as test.de does; give --lang")
     return ending
 
 
@@ -88,12 +88,12 @@ def system_names(given: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """The names of --names, by default the paths from their common folder on.
 
     Raises:
-        LabError: the names are not different, or not one for each path.
+        UserError: the names are not different, or not one for each path.
     """
     folder = os.path.commonpath([path.absolute().parent for path in paths])
     names = given or [os.path.relpath(path, folder) for path in paths]
     if len(names) != len(paths) or len(set(names)) < len(names):
-        raise LabError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
+        raise UserError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
     return list(names)
 
 
@@ -116,7 +116,7 @@ def input_folder(text: str) -> Path:
     """A type: a readable folder."""
     path = existing(text)
     if not path.is_dir():
-        raise LabError(f"{path}: not a folder; name a folder")
+        raise UserError(f"{path}: not a folder; name a folder")
     return path
 
 
@@ -151,7 +151,7 @@ def absent_folder(text: str) -> Path:
     """A type: a folder that does not exist."""
     path = output_path(text)
     if os.path.lexists(path):
-        raise LabError(f"{path}: exists already; name a new folder")
+        raise UserError(f"{path}: exists already; name a new folder")
     return path
 
 
@@ -162,7 +162,7 @@ def _import_plugin(ctx: click.Context, param: click.Parameter, folder: str | Non
     if folder is None:
         return
     if not (input_folder(folder) / "__init__.py").is_file():
-        raise LabError(f"--user-dir {folder}: no package there; name the folder that contains __init__.py")
+        raise UserError(f"--user-dir {folder}: no package there; name the folder that contains __init__.py")
     from fairseq import utils
 
     utils.import_user_module(Namespace(user_dir=folder))

@@ -4,9 +4,9 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import USER_DIR, existing, output_path, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, flag, one_of, option
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
 DEFAULT = "RUN/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates"
@@ -30,7 +30,7 @@ def average(inputs: Sequence[Path], last: int | None, best: int | None, updates:
     suffix = "_updates" if updates else ""
     if last or best:
         if len(inputs) > 1:
-            raise LabError(f"{inputs[1]}: --last and --best choose from one folder; give only that folder")
+            raise UserError(f"{inputs[1]}: --last and --best choose from one folder; give only that folder")
         folder = inputs[0]
     if last:
         paths = last_checkpoints(folder, last, updates)
@@ -42,11 +42,11 @@ def average(inputs: Sequence[Path], last: int | None, best: int | None, updates:
         paths = list(inputs)
         for path in paths:
             if path.is_dir():
-                raise LabError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
+                raise UserError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
         if updates:
-            raise LabError("--updates chooses from a folder; give a folder with --last N or --best N")
+            raise UserError("--updates chooses from a folder; give a folder with --last N or --best N")
         if not output:
-            raise LabError("--output is missing, which the average of named files needs; give --output FILE")
+            raise UserError("--output is missing, which the average of named files needs; give --output FILE")
     checkpoint = average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)

@@ -10,7 +10,6 @@ from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import new_folder
 
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
@@ -35,7 +34,7 @@ def export(
 ) -> None:
     """Write a trained Transformer for another library, with all that raw text needs."""
     if to == "fairseq" and (license or scores or dtype):
-        raise LabError("--license, --scores and --dtype belong to --to transformers; leave them out")
+        raise UserError("--license, --scores and --dtype belong to --to transformers; leave them out")
     from fairseq_capsule.checkpoints.models import load_model
     from fairseq_capsule.hub import quiet_loading
 
@@ -55,11 +54,11 @@ def export(
     if reason is not None:
         remedy = "translate the training set with it (scripts/distill.sh), train a Transformer on the translations"
         problem = f"{reason}, so {library} cannot compute it"
-        raise LabError(f"{checkpoint}: {problem}; {remedy}, and export that (docs/bridges.md)")
+        raise UserError(f"{checkpoint}: {problem}; {remedy}, and export that (docs/bridges.md)")
     source, target = task.cfg.source_lang, task.cfg.target_lang
     sides = preparations(data, source, target)
     if sides is None:
-        raise LabError(f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
+        raise UserError(f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
     try:
         with new_folder(out) as folder:
             if to == "fairseq":
@@ -68,7 +67,7 @@ def export(
                 origin = Origin(checkpoint, data, out, config.model._name, license or "unknown", scores)
                 to_transformers.write(model, task, sides, folder, origin, dtype)
     except UserError as error:
-        raise LabError(f"{checkpoint}: {error}") from error
+        raise UserError(f"{checkpoint}: {error}") from error
     print(f"wrote {out}: {source}-{target} for {library}")
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, MOST, given, input_file, load_model, note_unknown_words
 from fairseq_capsule_lab.cli.commands import command, one_of, option
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -71,7 +71,7 @@ def inspect(
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             if not inspection.views:
-                raise LabError(f"{checkpoint}: a {kind} has no attention or capsules to show; give another model")
+                raise UserError(f"{checkpoint}: a {kind} has no attention or capsules to show; give another model")
             page = write_inspection(out, inspection)
     finally:
         if page:  # list the pages that were written before an error too
@@ -102,7 +102,7 @@ def picture(
     """Draw one picture of inspect, of the sentence that --text or --id names."""
     one_of({"--text": text, "--id": id}, required=True)
     if out.suffix not in SUFFIXES:
-        raise LabError(f"--out {out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
+        raise UserError(f"--out {out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import CHECKPOINTS, JSON, split_option
 from fairseq_capsule_lab.cli.commands import command
-from fairseq_capsule_lab.errors import LabError
 
 Row = dict[str, Any]
 
@@ -111,7 +111,7 @@ def _recall(path: Path, data: Path, split: str) -> Row:
     model, cfg, task = load_with_data(path, data)
     name = getattr(cfg.criterion, "_name", cfg.criterion)
     if name != "bag_of_words_probe":
-        raise LabError(f"{path}: trained with {name}; give a model trained with bag_of_words_probe")
+        raise UserError(f"{path}: trained with {name}; give a model trained with bag_of_words_probe")
     criterion: BagOfWordsProbe = load_criterion(path, cfg, task)
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import MOST, NOT_RUN, given, input_folder, number, positive_int
 from fairseq_capsule_lab.cli.commands import Command, Group
 from fairseq_capsule_lab.corpora.own import is_address
 from fairseq_capsule_lab.corpora.recipe import Recipe, Text
-from fairseq_capsule_lab.errors import LabError
 
 # The module of each corpus, its recipe there, and the words of an example.
 CORPORA = {
@@ -32,7 +32,7 @@ def text(name: str) -> str:
     if is_address(name):
         return name
     if not os.path.isfile(name):
-        raise LabError(f"{name}: no such file; give the file of the source language, then that of the target language")
+        raise UserError(f"{name}: no such file; give the file of the source language, then that of the target language")
     return os.path.realpath(name)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import given, input_folder, output_path
 from fairseq_capsule_lab.cli.commands import argument, command, option
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
 RUNS = "Run folders that scripts/evaluate.sh has evaluated. Each is compared with the first."
@@ -38,7 +38,7 @@ def report(
     """Compare evaluated runs on one page: scores, lengths, curves, sentences."""
     different = {path.resolve() for path in runs}
     if len(different) < len(runs) or len(different) < 2:
-        raise LabError("a comparison needs two different runs or more; name another run folder")
+        raise UserError("a comparison needs two different runs or more; name another run folder")
     labels = arguments.system_names(names, runs)
     from fairseq_capsule_lab.analysis.lengths import EDGES
     from fairseq_capsule_lab.evaluation.external import external_measures

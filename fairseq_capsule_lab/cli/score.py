@@ -10,11 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import input_file, input_files
 from fairseq_capsule_lab.cli.commands import argument, command, flag, note, option, together
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class Scoring:
         from fairseq_capsule_lab.evaluation import translations
 
         if self.rouge and self.tokenized != "auto":
-            raise LabError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
+            raise UserError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
         kind = (False, "characters") if self.rouge else (translations.TOKENISED[self.tokenized],)
         systems = [translations.read_translations(path, self.remove_bpe, *kind) for path in paths]
         references = [(path, read_lines(path)) for path in self.references]
         translations.require_equal_counts(systems, references)
         if len(references[0][1]) < least:
-            raise LabError(f"{self.references[0]}: one sentence; the variation between sentences needs at least two")
+            raise UserError(f"{self.references[0]}: one sentence; the variation between sentences needs at least two")
         if not self.other_reference:
             translations.require_own_reference(systems, references)
         return systems, [lines for _, lines in references]
@@ -212,13 +212,13 @@ def seeds(
 def _require_seeds(baseline: Sequence[Path], systems: Sequence[Sequence[Path]]) -> None:
     seeds = len(baseline)
     if seeds < 2:
-        raise LabError("--baseline: one output; the variation between seeds needs the outputs of at least two")
+        raise UserError("--baseline: one output; the variation between seeds needs the outputs of at least two")
     for group in systems:
         if len(group) != seeds:
             problem = f"{len(group)} outputs, but the baseline has {seeds}"
-            raise LabError(f"--system {group[0]}: {problem}; give one for each seed")
+            raise UserError(f"--system {group[0]}: {problem}; give one for each seed")
         if _distinct(group) != seeds:
-            raise LabError(f"--system {group[0]}: an output occurs twice; give the output of another seed for each")
+            raise UserError(f"--system {group[0]}: an output occurs twice; give the output of another seed for each")
 
 
 def _distinct(outputs: Sequence[Path]) -> int:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, input_file, load_model
 from fairseq_capsule_lab.cli.commands import command, option
-from fairseq_capsule_lab.errors import LabError
 
 AGAINST = "A further model of the same data, shown beside the first. May be repeated, for further translations."
 
@@ -32,7 +32,7 @@ def serve(
     try:
         server = Server(port)
     except OSError as error:
-        raise LabError(f"--port {port}: {error.strerror}; choose another") from error
+        raise UserError(f"--port {port}: {error.strerror}; choose another") from error
     with server:
         hubs = [load_model(path, data, codes, tokenizer) for path in (checkpoint, *against)]
         server.translator = Translator(hubs, beam)

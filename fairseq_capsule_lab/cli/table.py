@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab import processes
 from fairseq_capsule_lab.cli.arguments import (
     MOST_SEED,
@@ -17,7 +18,6 @@ from fairseq_capsule_lab.cli.arguments import (
     whole_numbers,
 )
 from fairseq_capsule_lab.cli.commands import argument, command, flag, option, together
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import Folder
 from fairseq_capsule_lab.tables import definitions
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
@@ -119,13 +119,15 @@ def reproduce(
         raise KeyboardInterrupt from ended
     _show(definition, scale, runs.resolve(), figure)
     if failed:
-        raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
+        raise UserError(
+            "some steps failed: the notes under the table say which; the logs are in the folder of each run"
+        )
 
 
 def _load_table(name: str, figure: bool) -> definitions.Table:
     table = definitions.load_table(name)
     if figure and not table.figure:
-        raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")
+        raise UserError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")
     return table
 
 

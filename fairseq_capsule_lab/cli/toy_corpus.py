@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import output_path, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, flag, option
 from fairseq_capsule_lab.corpora.embedded import SIZES, draw_splits, write_parallel
-from fairseq_capsule_lab.errors import LabError
 
 SUFFIXES: dict[str, tuple[str, ...]] = {"english-german": ("en", "de"), "headlines": ("text", "summary")}
 OUT = "Folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …"
@@ -27,7 +27,7 @@ def toy_corpus(out: Path, corpus: str, train: int, valid: int, test: int, alignm
     suffixes = SUFFIXES[corpus]
     if alignments:
         if corpus == "headlines":
-            raise LabError("--alignments: headlines has none; omit the option, or take --corpus english-german")
+            raise UserError("--alignments: headlines has none; omit the option, or take --corpus english-german")
         suffixes = (*suffixes, "align")
     splits = draw_splits(corpus, {"train": train, "valid": valid, "test": test})
     write_parallel(out, suffixes, splits)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.parallel import progress_bar
-from fairseq_capsule_lab.errors import LabError
 
 CHECKSUMS = Path(__file__).with_name("archives.md5")
 TIMEOUT = 30  # seconds without a byte
@@ -34,7 +34,7 @@ def local_archive(address: str, folder: Path | None, downloads: Path) -> Path:
         downloads.mkdir(exist_ok=True)
         _download(f"{mirror()}/{name}" if mirror() else address, file)
     if not file.is_file():
-        raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
+        raise UserError(f"{file} is missing: --from takes a folder with all archives (see --help)")
     # MD5 of archives by their addresses without `https://`. Tests name another list.
     lines = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().splitlines()
     checksums = {address: digest for digest, address in map(str.split, lines)}
@@ -44,7 +44,7 @@ def local_archive(address: str, folder: Path | None, downloads: Path) -> Path:
             actual = hashlib.file_digest(stream, "md5").hexdigest()
         if actual != expected:
             problem = f"wrong checksum, MD5 {actual} instead of {expected}"
-            raise LabError(f"{file}: {problem}: delete it and fetch it again")
+            raise UserError(f"{file}: {problem}: delete it and fetch it again")
     return file
 
 
@@ -62,7 +62,7 @@ def _download(address: str, file: Path) -> None:
                 raise OSError(f"it ended after {stream.tell()} of {size} bytes")
     except (OSError, ValueError) as error:  # ValueError: not an address
         remedy = "run the same command again, name another MIRROR=URL, or a folder that has the files by --from"
-        raise LabError(f"cannot download {address} ({error}): {remedy}") from error
+        raise UserError(f"cannot download {address} ({error}): {remedy}") from error
     part.rename(file)
 
 
@@ -75,10 +75,10 @@ def unpack(file: Path, members: Sequence[str], folder: Path) -> None:
                 with open(folder / name, "wb") as stream:
                     shutil.copyfileobj(content, stream, BLOCK)
     except BROKEN as error:
-        raise LabError(f"{file}: cannot be unpacked ({error}): delete it and fetch it again") from error
+        raise UserError(f"{file}: cannot be unpacked ({error}): delete it and fetch it again") from error
     for member in members:
         if not (folder / member).is_file():
-            raise LabError(f"{file} has no {member}: check that this is the right archive")
+            raise UserError(f"{file} has no {member}: check that this is the right archive")
 
 
 def _contents(file: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.folders import settings_of
 from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import sha256
 
 STAGES = ("raw", "tokenised", "clean", "bpe", "characters")
@@ -72,7 +72,7 @@ class Check:
         self.dictionaries = read_dictionaries(self.bin)
         languages = {binarised.language_of(index) for index in binarised.binarised_texts(self.bin)}
         if len(self.dictionaries) != 2 or not languages <= self.dictionaries.keys():
-            raise LabError(f"{self.bin}: not the dictionaries of two languages; name the data of one language pair")
+            raise UserError(f"{self.bin}: not the dictionaries of two languages; name the data of one language pair")
         self.settings = settings_of(folder)  # empty if no script prepared the folder
         self.stages = [stage for stage in STAGES if (folder / stage).is_dir()]
         # Pieces of SentencePiece are counted, and long sentences removed, after the text was split into pieces.
@@ -90,7 +90,7 @@ class Check:
         names = {file.stem for file in texts if file.suffix[1:] in self.dictionaries}
         names.update(binarised.splits_of(self.bin))
         if not names:
-            raise LabError(f"{self.bin}: no text of its languages; name a folder that fairseq-preprocess made")
+            raise UserError(f"{self.bin}: no text of its languages; name a folder that fairseq-preprocess made")
         for split in ("train", "valid"):
             if split not in names and self.settings:
                 self._note(self.bin / split, "missing: prepare it again")

@@ -20,10 +20,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import replacing
 
 SIZES = {"train": 30_000, "valid": 500, "test": 500}
@@ -39,7 +39,7 @@ def read_pairs(corpus: str) -> Iterator[Pair]:
 
 
 def draw_splits(corpus: str, sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
-    """Return the first pairs of a corpus as splits. Too few pairs are a LabError.
+    """Return the first pairs of a corpus as splits. Too few pairs are a UserError.
 
     The splits are taken from the last to the first: if `train` is first, its size does not change the other splits. No
     split has a target of a later split, so the training set has no target of the test set.
@@ -50,7 +50,7 @@ def draw_splits(corpus: str, sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
     for split, size in reversed(list(sizes.items())):
         drawn[split] = list(islice((pair for pair in pairs if pair[1] not in known), size))
         if len(drawn[split]) < size:
-            raise LabError(f"{split}: {size} pairs, but the corpus has only {len(drawn[split])} left; ask for fewer")
+            raise UserError(f"{split}: {size} pairs, but the corpus has only {len(drawn[split])} left; ask for fewer")
         known.update(pair[1] for pair in drawn[split])
     return drawn
 

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from heapq import heappop, heappush
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.parallel import progress_bar
-from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
 
@@ -27,7 +27,7 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
     numbers = _smallest(_pairs_of(training), total, seed)
     if len(numbers) < total:
         text = f"{len(numbers)} different source sentences of at most {MOST_LENGTH} characters in the training text"
-        raise StageError(f"{text}: {total} cannot be held out; ask for fewer")
+        raise UserError(f"{text}: {total} cannot be held out; ask for fewer")
     split_of = dict(zip(numbers, (split for split, size in sizes.items() for _ in range(size))))
     with ExitStack() as stack:
         outputs = {
@@ -45,7 +45,7 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
                 file.write(line.encode())
     rest = [folder / f"rest.{language}" for language in languages]
     if not rest[0].stat().st_size:
-        raise StageError("all training pairs would be held out: ask for fewer")
+        raise UserError("all training pairs would be held out: ask for fewer")
     for left, train in zip(rest, training):
         os.replace(left, train)
 

@@ -6,12 +6,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import one_line
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import StageError
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
 FROM = "The folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application."
@@ -27,7 +26,7 @@ def _corpus(options: Options) -> Corpus:
         characters = Path(dictionary).read_bytes().count(b"\n")
         if characters > vocabulary:
             problem = f"{characters} characters, more than --vocabulary {vocabulary}"
-            raise LabError(f"--dict {dictionary}: {problem}: give a larger --vocabulary, or another file")
+            raise UserError(f"--dict {dictionary}: {problem}: give a larger --vocabulary, or another file")
     raw = partial(_raw, folder=Path(options["from"]))
     return Corpus(("text", "summary"), raw, vocabulary=vocabulary)
 
@@ -55,7 +54,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             if least:
                 score = one_line(fields.get("human_label", ""))
                 if not score.isdecimal():
-                    raise StageError(f"{path}, doc {name}: <human_label> is '{score}', not a score: fix it")
+                    raise UserError(f"{path}, doc {name}: <human_label> is '{score}', not a score: fix it")
                 if int(score) < least:
                     continue
                 require_unbroken(f"{path}, doc {name}", text + summary)
@@ -64,14 +63,14 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
                 continue
             pair = one_line(text), one_line(summary)
             if not all(pair):
-                raise StageError(f"{path}, doc {name}: no characters in its text or summary: remove the doc")
+                raise UserError(f"{path}, doc {name}: no characters in its text or summary: remove the doc")
             for line, file in zip(pair, files):
                 file.write(f"{line}\n")
             written += 1
             if written == limit:
                 break
     if not written:
-        raise StageError(f"{path}: it has no pairs; give a file of LCSTS")
+        raise UserError(f"{path}: it has no pairs; give a file of LCSTS")
     return f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else "")
 
 
@@ -104,7 +103,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
             else:
                 content.append(line)
     if name is not None:
-        raise StageError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
+        raise UserError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
 
 
 def _fields(document: str) -> dict[str, str]:

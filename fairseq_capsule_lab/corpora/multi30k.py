@@ -3,10 +3,10 @@
 from functools import partial
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora import own, recipe
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.errors import LabError
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 DEFAULTS = {"pair": "en-de", "merges": 10_000, "bpe": "subword-nmt", "share": "joint"}
@@ -24,7 +24,7 @@ def _corpus(options: Options) -> Corpus:
     pair = options["pair"]
     source, _, target = pair.partition("-")
     if {source, target} - {"en", "de", "fr", "cs"} or source == target:
-        raise LabError(f"--pair takes two of en, de, fr and cs, such as en-fr, not '{pair}'")
+        raise UserError(f"--pair takes two of en, de, fr and cs, such as en-fr, not '{pair}'")
     options["tokenise"] = "moses" if options["bpe"] == "subword-nmt" else "none"
     tests = ["2016_flickr", "2018_flickr"] if "cs" in pair.split("-") else ["2016_flickr", "2017_flickr", "2017_mscoco"]
     stems = {"train": ["train"], "valid": ["val"], "test": [f"test_{name}" for name in tests]}

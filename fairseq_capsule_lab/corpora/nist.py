@@ -6,12 +6,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import read_segments
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import StageError
 
 RELEASES = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
 EVALUATIONS = {"valid": "mt03", "test": "mt04", "test1": "mt05", "test2": "mt06"}
@@ -48,7 +47,7 @@ def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
     files = (Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names)
     found = [file for file in files if fnmatchcase(file.name, pattern) and not fnmatchcase(file.name, other)]
     if not found:
-        raise LabError(f"--from {folder}: {pattern} is missing: get it from the LDC under its licence (see --help)")
+        raise UserError(f"--from {folder}: {pattern} is missing: get it from the LDC under its licence (see --help)")
     return min(found, key=os.fsencode)
 
 
@@ -56,13 +55,13 @@ def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
     """Yield the segments of the source, and those of each translation in the order of the source."""
     segments = [(document, segment, text) for _, document, segment, text in read_segments(source)]
     if not segments:
-        raise StageError(f"{source}: it has no <seg>; give a source file in mteval's format")
+        raise UserError(f"{source}: it has no <seg>; give a source file in mteval's format")
     translations: dict[str, dict[tuple[str, str], str]] = {}
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
         problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
-        raise StageError(f"{references}: {problem}")
+        raise UserError(f"{references}: {problem}")
     yield [text for _, _, text in segments]
     for translation in translations.values():
         yield [translation[document, segment] for document, segment, _ in segments]

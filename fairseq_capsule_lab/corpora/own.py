@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
@@ -13,7 +14,6 @@ from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import fingerprint
 
 SPLITS = ("train", "valid", "test")
@@ -32,14 +32,14 @@ def _corpus(options: Options) -> Corpus:
     source, target = languages = (options["source"], options["target"])
     for option, language in zip(("--source", "--target"), languages):
         if not _LANGUAGE.fullmatch(language):
-            raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
+            raise UserError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
-        raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
+        raise UserError(f"--source and --target are both {source}: they name the files, so they must differ")
     texts = _texts(options)
     for text in chain.from_iterable(texts.values()):
         for place, other in zip(text, (target, source)):
             if place.removesuffix(".gz").endswith(f".{other}"):
-                raise LabError(f"{place}: the text of {other}; give that of {source} first, then that of {target}")
+                raise UserError(f"{place}: the text of {other}; give that of {source} first, then that of {target}")
     options["bpe"] = options["bpe"] or "subword-nmt"
     default = "jieba" if any(map(is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
@@ -58,7 +58,7 @@ def _corpus(options: Options) -> Corpus:
     addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
         problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
-        raise LabError(f"--from {options['from']} {problem}")
+        raise UserError(f"--from {options['from']} {problem}")
     unbound = UNBOUND if addresses else (*UNBOUND, "from")
     bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
@@ -74,19 +74,19 @@ def _texts(options: Options) -> Texts:
     for split in ("valid", "test"):
         lines = options[f"{split}-lines"]
         if split in texts and lines:
-            raise LabError(f"--{split} and --{split}-lines: give one of the two")
+            raise UserError(f"--{split} and --{split}-lines: give one of the two")
         if split not in texts and not lines:
             other = f"take some of the training text by --{split}-lines N"
-            raise LabError(f"give the {split} pairs by --{split}, or {other}")
+            raise UserError(f"give the {split} pairs by --{split}, or {other}")
     addresses: dict[str, str] = {}  # by the name of the download
     for split, of_split in texts.items():
         for address in filter(is_address, chain.from_iterable(of_split)):
             name = address.rpartition("/")[2]
             if not name:
-                raise LabError(f"--{split} {address}: this is the address of a folder; give the address of a file")
+                raise UserError(f"--{split} {address}: this is the address of a folder; give the address of a file")
             if addresses.setdefault(name, address) != address:
                 problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
-                raise LabError(f"--{split} {address}: {problem}")
+                raise UserError(f"--{split} {address}: {problem}")
     return texts
 
 
@@ -97,9 +97,9 @@ def _tokenisers(options: Options) -> list[str]:
     both = [first, second if "," in how else first]
     for name in both:
         if name not in _TOKENISERS:
-            raise LabError(f"--tokenise takes moses, jieba, characters or none, not '{name}'")
+            raise UserError(f"--tokenise takes moses, jieba, characters or none, not '{name}'")
         if name == "characters" and options["bpe"] != "subword-nmt":
-            raise LabError("--tokenise characters: SentencePiece reads text, not characters")
+            raise UserError("--tokenise characters: SentencePiece reads text, not characters")
     return both
 
 
@@ -131,7 +131,7 @@ def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping
             else:
                 append_good_pairs(files, raw.files(f"{split}{number or ''}"))
     if not raw.files("train")[0].stat().st_size:
-        raise LabError("no pair of the training text can be used: check that it is parallel, and UTF-8")
+        raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):
         hold_out(raw.folder, raw.languages, sizes, seed)
 

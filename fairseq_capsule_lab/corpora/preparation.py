@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import split_by_merges, split_by_pieces, split_into_words
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
@@ -26,9 +27,8 @@ from fairseq_capsule_lab.corpora.recipe import (
 )
 from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
-from fairseq_capsule_lab.stages import Folder, Stage, StageError
+from fairseq_capsule_lab.stages import Folder, Stage
 
 MOST_UNKNOWN = 5  # percent of the training text; more is the dictionary of another corpus
 SPECIALS = 4  # symbols that fairseq counts too
@@ -71,7 +71,7 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
             stages = _Preparation(recipe, corpus, options, folder.path).stages()
             folder.run(*stages, folder.manifest(command_line(program, words)))
         except KeyboardInterrupt:
-            raise LabError("interrupted; the same command resumes") from None
+            raise UserError("interrupted; the same command resumes") from None
         print(f"ready: {folder.path}/bin")
         parts = folder.path / "raw/PARTS"
         for line in parts.read_text(errors="replace").splitlines() if parts.exists() else []:
@@ -209,7 +209,7 @@ class _Preparation:
                     if symbol:
                         problem = f"{symbol[1].decode()} is a control symbol of fairseq"
                         remedy = "replace it in the text, or give --tokenise moses"
-                        raise StageError(f"{file}, line {number}: {problem}: {remedy}")
+                        raise UserError(f"{file}, line {number}: {problem}: {remedy}")
 
     def _dictionary_options(self) -> list[str]:
         source, *target = (self._earlier("dict", side) for side in self.dictionaries)
@@ -229,7 +229,7 @@ class _Preparation:
         shares = (_UNKNOWN.search(line) for line in lines)
         if any(share and float(share[1]) > MOST_UNKNOWN for share in shares):
             advice = "give --codes and --dict of the same run, or neither"
-            raise LabError(f"over {MOST_UNKNOWN}% of the training text is unknown to the dictionary: {advice}")
+            raise UserError(f"over {MOST_UNKNOWN}% of the training text is unknown to the dictionary: {advice}")
 
 
 def _copy(file: Path | str, part: Path, log: BinaryIO) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.errors import whole
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
@@ -137,10 +138,10 @@ def options_of_archives(merges: int, share: str, longest: int) -> list[Option]:
 
 
 def require_library(module: str, extra: str) -> None:
-    """Raise a LabError if a Python module of an extra is not installed."""
+    """Raise a UserError if a Python module of an extra is not installed."""
     if importlib.util.find_spec(module) is None:
         fix = f"pip install 'fairseq-capsule[{extra}]', or activate the environment that has it"
-        raise LabError(f"{module} is not installed: {fix}")
+        raise UserError(f"{module} is not installed: {fix}")
 
 
 def of_side(file: str, side: str) -> str:
@@ -152,11 +153,11 @@ def of_side(file: str, side: str) -> str:
 def require_earlier_files(options: Options, sides: Sequence[str]) -> None:
     """Refuse one of --codes and --dict without the other, and what is not a list of merges."""
     if options["bpe"] == "none" and options["codes"]:
-        raise LabError("--codes: characters have no codes; give only --dict")
+        raise UserError("--codes: characters have no codes; give only --dict")
     if options["bpe"] != "none" and bool(options["codes"]) != bool(options["dict"]):
-        raise LabError("--codes and --dict belong together: give both files of the earlier run, or neither")
+        raise UserError("--codes and --dict belong together: give both files of the earlier run, or neither")
     for side in sides if options["codes"] and options["bpe"] == "subword-nmt" else ():
         file = of_side(options["codes"], side)
         with open(file, "rb") as stream:
             if stream.read(9) != b"#version:":
-                raise LabError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
+                raise UserError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
-from fairseq_capsule_lab.errors import LabError
 
 MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
 LONGEST = 4_192  # bytes; longer lines are not used for learning
@@ -35,7 +35,7 @@ def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO)
     ):
         learn_bpe((f"{word} {count}" for word, count in words.items()), stream, merges, is_dict=True)
     if codes.read_bytes().count(b"\n") < 2:
-        raise LabError("too little text to learn merges: no two letters stand together twice; give more text")
+        raise UserError("too little text to learn merges: no two letters stand together twice; give more text")
 
 
 def _count_words(block: Block) -> "Counter[str]":

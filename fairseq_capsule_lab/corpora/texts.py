@@ -11,10 +11,9 @@ from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import refuse_utf_16
 from fairseq_capsule_lab.corpora.parallel import progress_bar
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
 MOST_DROPPED = 0.05  # more is a fault of the text, which the user should know of
@@ -31,15 +30,15 @@ def require_unbroken(place: str, text: str) -> None:
     """Refuse a text of a validation or test set with NUL or U+FFFD. Training pairs with one are dropped instead."""
     broken = BROKEN.search(text)
     if broken:
-        raise StageError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
+        raise UserError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
 
 
 def decode(path: Path, number: int, line: bytes) -> str:
-    """Return a line as text; raise a StageError if it is not UTF-8."""
+    """Return a line as text; raise a UserError if it is not UTF-8."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise StageError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file") from None
+        raise UserError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file") from None
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
@@ -58,7 +57,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
                 yield line.removeprefix(mark).removesuffix(b"\n").replace(b"\r", b" ")
                 mark = b""
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise StageError(f"{path}: not a complete gzip archive: delete it and fetch it again") from None
+        raise UserError(f"{path}: not a complete gzip archive: delete it and fetch it again") from None
 
 
 def _is_gzip(path: Path) -> bool:
@@ -84,7 +83,7 @@ def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
         place = f"{path}, segment {name} of document {document or '?'}"
         closed = END.search(content, tag.end())
         if not closed:
-            raise StageError(f"{place}: no </seg>: fetch the file again")
+            raise UserError(f"{place}: no </seg>: fetch the file again")
         end = closed.end()
         whole = " ".join(html.unescape(content[tag.end() : closed.start()]).split())
         require_unbroken(place, whole)
@@ -114,7 +113,7 @@ def fault(line: bytes) -> str:
 
 
 def parallel_lines(paths: Paths) -> Iterator[tuple[int, Pair]]:
-    """Yield (number, (source, target)); raise a StageError if there are different numbers of lines, or no lines."""
+    """Yield (number, (source, target)); raise a UserError if there are different numbers of lines, or no lines."""
     sources = targets = 0
     for number, (first, second) in enumerate(zip_longest(*map(read_lines, paths)), 1):
         sources += first is not None
@@ -123,28 +122,28 @@ def parallel_lines(paths: Paths) -> Iterator[tuple[int, Pair]]:
             yield number, (first, second)
     source, target = paths
     if sources != targets:
-        raise StageError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
+        raise UserError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
     if not sources:
-        raise StageError(f"{source}: no lines in it: fetch it again")
+        raise UserError(f"{source}: no lines in it: fetch it again")
 
 
 def _good_pairs(paths: Paths) -> Iterator[Pair]:
-    """Yield the pairs of a validation or test set; raise a StageError if one is broken, or empty on one side."""
+    """Yield the pairs of a validation or test set; raise a UserError if one is broken, or empty on one side."""
     for number, pair in parallel_lines(paths):
         for path, line in zip(paths, pair):
             if _is_long(line):
-                raise StageError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
+                raise UserError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
         source, target = (decode(path, number, line) for path, line in zip(paths, pair))
         for path, text in zip(paths, (source, target)):
             require_unbroken(f"{path}, line {number}", text)
         if bool(source.strip()) != bool(target.strip()):
             empty, other = paths if target.strip() else reversed(paths)
-            raise StageError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
+            raise UserError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
         yield pair
 
 
 def append_good_pairs(paths: Paths, outputs: Paths) -> None:
-    """Append the pairs of a validation or test set to two files. A StageError names the place of a broken one."""
+    """Append the pairs of a validation or test set to two files. A UserError names the place of a broken one."""
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for first, second in progress_bar(_good_pairs(paths), unit=" pairs", unit_scale=True):
             source.write(first + b"\n")
@@ -196,7 +195,7 @@ def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float
         instead: copy the lines of these files, parallel to the inputs.
 
     Raises:
-        LabError: there is no such pair.
+        UserError: there is no such pair.
     """
     with ExitStack() as stack:
         texts = [stack.enter_context(open(path, "rb")) for path in (*inputs, *(instead or inputs))]
@@ -207,4 +206,4 @@ def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float
                 source.write(copies[0])
                 target.write(copies[1])
     if not outputs[0].stat().st_size:
-        raise LabError(f"no pair passes --max-length {longest} and --ratio {ratio:g}: give larger ones")
+        raise UserError(f"no pair passes --max-length {longest} and --ratio {ratio:g}: give larger ones")

@@ -8,9 +8,9 @@ import math
 from pathlib import Path
 from typing import Any, List, Sequence
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import MeanOfSentences, Measure
 from fairseq_capsule_lab.evaluation.translations import Translations, letters
 
@@ -28,7 +28,7 @@ def external_measures(options: Sequence[str], systems: Sequence[Translations]) -
         systems: the translations that were scored.
 
     Raises:
-        LabError: an option has another form, a file has other contents or other numbers of systems or sentences, or it
+        UserError: an option has another form, a file has other contents or other numbers of systems or sentences, or it
             states other translations (`mt`); a name that occurs twice or belongs to another measure.
     """
     measures: List[Measure] = []
@@ -36,11 +36,11 @@ def external_measures(options: Sequence[str], systems: Sequence[Translations]) -
         label, _, file = option.partition("=")
         name = errors.name("--external", label)
         if name in (*OWN, *(measure.name for measure in measures)):
-            raise LabError(f"--external {name}: another measure has this name; choose another one")
+            raise UserError(f"--external {name}: another measure has this name; choose another one")
         lists = _lists(Path(file))
         if len(lists) != len(systems):
             problem = f"scores of {len(lists)} outputs, but there are {len(systems)}"
-            raise LabError(f"{file}: {problem}; give those of all, in their order")
+            raise UserError(f"{file}: {problem}; give those of all, in their order")
         for entries, system in zip(lists, systems):
             _require_own(file, entries, system)
         numbers = [_numbers(name, file, entries) for entries in lists]
@@ -53,7 +53,7 @@ def external_measures(options: Sequence[str], systems: Sequence[Translations]) -
 def _lists(file: Path) -> List[List[Any]]:
     """The entries of each system."""
     if not file.is_file():
-        raise LabError(f"{file}: no such file; give NAME=FILE, the name of a measure and the file of its scores")
+        raise UserError(f"{file}: no such file; give NAME=FILE, the name of a measure and the file of its scores")
     content = file.read_text(encoding="utf-8")
     try:
         value = json.loads(content)
@@ -64,7 +64,7 @@ def _lists(file: Path) -> List[List[Any]]:
         return lists
     rows = [line.split("\t") for line in content.splitlines()]
     if len({len(row) for row in rows}) != 1:
-        raise LabError(f"{file}: neither JSON with a list for each output nor lines with a column for each output")
+        raise UserError(f"{file}: neither JSON with a list for each output nor lines with a column for each output")
     return [list(column) for column in zip(*rows)]
 
 
@@ -72,12 +72,12 @@ def _require_own(file: str, entries: Sequence[Any], system: Translations) -> Non
     """Refuse scores of another number of sentences, or of other translations than those of a system."""
     count, of_system = len(entries), len(system.sentences)
     if count != of_system:
-        raise LabError(f"{file}: {count} scores, but {system.path} has {of_system} sentences; score it again")
+        raise UserError(f"{file}: {count} scores, but {system.path} has {of_system} sentences; score it again")
     scored = [(entry, sentence) for entry, sentence in zip(entries, system.sentences) if isinstance(entry, dict)]
     others = sum("mt" in entry and letters(str(entry["mt"])) != letters(sentence) for entry, sentence in scored)
     if 2 * others > count:
         problem = f"{others} of its translations differ from {system.path}"
-        raise LabError(f"{file}: {problem}; give the scores in the outputs' order")
+        raise UserError(f"{file}: {problem}; give the scores in the outputs' order")
 
 
 def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
@@ -89,5 +89,5 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
         except (TypeError, ValueError):
             numbers.append(math.nan)
         if not math.isfinite(numbers[-1]):
-            raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
+            raise UserError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
     return numbers

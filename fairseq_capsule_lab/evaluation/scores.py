@@ -13,9 +13,9 @@ from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import detokenise, rules_of
 from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
 
 # Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
@@ -123,7 +123,7 @@ def _measures(
     try:
         bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
     except RuntimeError as error:  # Japanese and Korean need more packages
-        raise LabError(" ".join(str(error).split())) from error
+        raise UserError(" ".join(str(error).split())) from error
     text = "plain text, against the references as they are"
     yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *plain)
     yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *plain)

@@ -9,8 +9,8 @@ from typing import Dict, List, Optional, Tuple
 
 from fairseq.data.data_utils import post_process
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
-from fairseq_capsule_lab.errors import LabError
 
 # S: source, T: target, H: hypothesis as generated, D: hypothesis detokenised by fairseq. Other lines (P-, A-, the log)
 # are skipped.
@@ -53,7 +53,7 @@ def read_translations(
         generated_bpe: "subword_nmt", or "characters" for lines of separate characters.
 
     Raises:
-        LabError: the file is empty or not UTF-8, or a generated output has missing or repeated sentences.
+        UserError: the file is empty or not UTF-8, or a generated output has missing or repeated sentences.
     """
     lines = read_lines(path)
     if not any(re.match(r"[HD]-[0-9]+\t", line) for line in lines):
@@ -88,21 +88,21 @@ def read_outputs(
     """Read outputs of `fairseq-generate` for the same text, each with its sources and targets, as `read_translations`.
 
     Raises:
-        LabError: a file is damaged, not such an output, or belongs to another text than the first.
+        UserError: a file is damaged, not such an output, or belongs to another text than the first.
     """
     outputs = [read_translations(path, remove_bpe, tokenised) for path in paths]
     for output in outputs:
         first = outputs[0]
         if not output.sources or not output.targets:
-            raise LabError(f"{output.path}: no S- and T- lines; give an output of fairseq-generate")
+            raise UserError(f"{output.path}: no S- and T- lines; give an output of fairseq-generate")
         count, of_first = len(output.sentences), len(first.sentences)
         if count != of_first:
             problem = f"{count} sentences, but {first.path} has {of_first}"
-            raise LabError(f"{output.path}: {problem}; give outputs of the same text")
+            raise UserError(f"{output.path}: {problem}; give outputs of the same text")
         lines = zip(output.sources, output.targets, first.sources, first.targets)
         for number, (*pair, source, target) in enumerate(lines):
             if pair != [source, target]:
-                raise LabError(
+                raise UserError(
                     f"{output.path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same "
                     "text, generated with the same --remove-bpe and --tokenizer"
                 )
@@ -126,10 +126,10 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
         if kind in "HD":
             score, tab, text = text.partition("\t")
             if not tab:
-                raise LabError(f"{path}, line {place}: truncated after the score {score}; generate the file again")
+                raise UserError(f"{path}, line {place}: truncated after the score {score}; generate the file again")
         elif sentence in texts[kind]:
             problem = f"{kind}-{sentence} occurs twice, so the file has outputs of two runs"
-            raise LabError(f"{path}, line {place}: {problem}; score each run in its own file")
+            raise UserError(f"{path}, line {place}: {problem}; score each run in its own file")
         texts[kind].setdefault(sentence, text)  # fairseq scores the first of several hypotheses
     count = 1 + max(sentence for sentences in texts.values() for sentence in sentences)
     for kind, sentences in texts.items():
@@ -138,7 +138,7 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
             named = ", ".join(missing[:5]) + (", …" if missing[5:] else "")
             problem = f"{path}: {len(missing)} of {count} sentences missing ({named})"
             causes = "it was interrupted, is one shard of several, or had --skip-invalid-size-inputs-valid-test"
-            raise LabError(f"{problem}; {ALL_SENTENCES}, also if {causes}")
+            raise UserError(f"{problem}; {ALL_SENTENCES}, also if {causes}")
     return texts
 
 
@@ -153,7 +153,7 @@ def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]],
 
 
 def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse, by a LabError, files with another number of sentences than the first system."""
+    """Refuse, by a UserError, files with another number of sentences than the first system."""
     first, *others = systems
     problem = f"sentences, but {first.path} has {len(first.sentences)}"
     for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
@@ -161,11 +161,11 @@ def require_equal_counts(systems: Sequence[Translations], references: Sequence[T
             remedy = "give files of the same text, one sentence per line"
             if first.targets and len(lines) > len(first.sentences):
                 remedy = f"{ALL_SENTENCES}, or {remedy}"
-            raise LabError(f"{path}: {len(lines)} {problem}; {remedy}")
+            raise UserError(f"{path}: {len(lines)} {problem}; {remedy}")
 
 
 def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse, by a LabError, references if more than half of the T- lines of an output differ from all of them.
+    """Refuse, by a UserError, references if more than half of the T- lines of an output differ from all of them.
 
     A T- line is the reference that the model read: tokenised, often in lower case, without diacritics, with unknown
     words. It has the same letters as the reference, or as one of several references.
@@ -173,7 +173,7 @@ def require_own_reference(systems: Sequence[Translations], references: Sequence[
     for system in systems:
         count = disagreements(system, [lines for _, lines in references])
         if 2 * count > len(system.targets):
-            raise LabError(
+            raise UserError(
                 f"{references[0][0]}: {count} of the {len(system.targets)} T- lines of {system.path} differ from "
                 "it; give the reference of the translated text, or --other-reference to use this one"
             )

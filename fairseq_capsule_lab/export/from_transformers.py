@@ -9,10 +9,10 @@ from typing import Any, Dict, List
 
 import torch
 
+from capsule_routing.errors import UserError
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.huggingface.tokenization import FILES
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.to_transformers import ACTIVATIONS
 
 CHECKPOINT = "model.pt"
@@ -27,14 +27,14 @@ def write(source: Path, folder: Path) -> str:
         The pair of languages, such as `en-de`.
 
     Raises:
-        LabError: the folder has no model and tokenizer of this package, or an activation that fairseq lacks.
+        UserError: the folder has no model and tokenizer of this package, or an activation that fairseq lacks.
     """
     try:
         model = CapsuleForConditionalGeneration.from_pretrained(source, local_files_only=True)
         tokenizer = CapsuleTokenizer.from_pretrained(source, local_files_only=True)
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0]
-        raise LabError(f"{source}: {problem}; name a folder with a model and a tokenizer of this package") from error
+        raise UserError(f"{source}: {problem}; name a folder with a model and a tokenizer of this package") from error
     first, second = tokenizer.preparations
     languages = {"source_lang": first.language, "target_lang": second.language}
     names = {"arch": "capsule_transformer", "task": "capsule_translation"}
@@ -70,7 +70,7 @@ def options(config: CapsuleConfig) -> Dict[str, Any]:
     """Return the options of fairseq's model with the configuration of an exported one."""
     activations = {ours: fairseqs for fairseqs, ours in ACTIVATIONS.items()}
     if config.activation not in activations:
-        raise LabError(f"fairseq has no activation {config.activation}; it has {', '.join(ACTIVATIONS)}")
+        raise UserError(f"fairseq has no activation {config.activation}; it has {', '.join(ACTIVATIONS)}")
     of_fairseq = {item.name: item.default for item in fields(CapsuleTransformerConfig) if not item.name.startswith("_")}
     known = {name: getattr(config, name) for name in of_fairseq if hasattr(config, name)}
     layers = config.encoder_routing_layers
@@ -86,12 +86,12 @@ def settings(tokenizer: CapsuleTokenizer) -> List[str]:
     """Return the lines of a prepared folder's settings with which raw text is read as the tokenizer reads it.
 
     Raises:
-        LabError: it reads the two languages in ways that a prepared folder has only for both.
+        UserError: it reads the two languages in ways that a prepared folder has only for both.
     """
     source, target = tokenizer.preparations
     for name in ("lower", "subwords", "drops_controls", "splits_hyphens", "keeps_punctuation"):
         if getattr(source, name) != getattr(target, name):
-            raise LabError(f"its tokenizer has another {name} for {source.language} than for {target.language}")
+            raise UserError(f"its tokenizer has another {name} for {source.language} than for {target.language}")
     tokenisers = [source.tokenizer] if source.tokenizer == target.tokenizer else [source.tokenizer, target.tokenizer]
     romanian = source.diacritics or target.diacritics
     return [

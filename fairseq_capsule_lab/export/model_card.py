@@ -10,10 +10,10 @@ from typing import List, Optional
 from fairseq.models import BaseFairseqModel
 
 from capsule_routing import __version__
+from capsule_routing.errors import UserError
 from capsule_routing.text.folders import settings_of
 from capsule_routing.text.preparation import TextPreparation, rules_of
 from fairseq_capsule.options import in_words, interpretations
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in
 
 CARD = """\
@@ -64,7 +64,7 @@ def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPrepar
     """Return the model card in Markdown. `sides` is how the text of source and target was prepared.
 
     Raises:
-        LabError: the file with the scores is damaged.
+        UserError: the file with the scores is damaged.
     """
     mechanisms = mechanisms_in(model)
     with open(origin.checkpoint, "rb") as file:
@@ -100,6 +100,6 @@ def _scores(file: Path) -> List[str]:
         report = json.loads(file.read_text(encoding="utf-8"))
         scores = [(score["label"], f"{score['score']:.2f}", score["signature"]) for score in report["scores"].values()]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LabError(f"{file}: no scores; name a scores.json of scripts/evaluate.sh") from error
+        raise UserError(f"{file}: no scores; name a scores.json of scripts/evaluate.sh") from error
     rows = [" | ".join(part.replace("|", "\\|") for part in row) for row in scores]
     return ["| measure | score | signature |", "|---|---|---|", *(f"| {row} |" for row in rows)]

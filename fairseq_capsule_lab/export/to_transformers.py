@@ -51,7 +51,7 @@ def write(
         dtype: float16 or bfloat16; by default that of the model.
 
     Raises:
-        LabError: see `model_card`.
+        UserError: see `model_card`.
     """
     card = model_card(model, sides, origin)
     logging.disable_progress_bar()

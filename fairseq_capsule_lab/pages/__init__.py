@@ -28,7 +28,7 @@ def inspect(
         For each sentence its arrays by name, with `.plot()`, `.save()` and `.save_html()`.
 
     Raises:
-        LabError: a sentence is empty or too long, or the models have different dictionaries.
+        UserError: a sentence is empty or too long, or the models have different dictionaries.
     """
     lines = [sentences] if isinstance(sentences, str) else sentences
     return list(inspect_sources(hub, sentences_of_text(hub, lines), beam=beam, against=against))

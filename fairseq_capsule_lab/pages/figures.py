@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
-from fairseq_capsule_lab.errors import LabError
 
 SPREAD = ("head", "iteration")  # all labels are shown side by side, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first also in grey
@@ -42,19 +42,19 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     """Plot the panels of a view for the chosen labels. The default is the last label that all panels have.
 
     Raises:
-        LabError: the view does not have an axis or a label.
+        UserError: the view does not have an axis or a label.
     """
     choices = view.choices(arrays)
     for axis, label in chosen.items():
         if axis not in choices:
-            raise LabError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
+            raise UserError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
         if label not in choices[axis]:
-            raise LabError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
+            raise UserError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
     places = {axis: label for axis, label in view.last(arrays).items() if axis not in SPREAD} | dict(chosen)
     rows = _layout(view.of(arrays), arrays, places)
     if not rows:
         place = ", ".join(f"{axis} {label}" for axis, label in places.items())
-        raise LabError(f"{view.name} has no panel at {place}; choose another place")
+        raise UserError(f"{view.name} has no panel at {place}; choose another place")
     bounds: Dict[str, float] = {}  # one range for every scale, so that pictures are comparable
     for shown in (shown for row in rows for shown in row):
         scale = shown.panel.scale

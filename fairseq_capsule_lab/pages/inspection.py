@@ -12,9 +12,9 @@ from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import plot_view
 from fairseq_capsule_lab.pages.page import page_html
@@ -90,12 +90,12 @@ class InspectedSentence:
                 chosen.
 
         Raises:
-            LabError: the view or the choice does not exist.
+            UserError: the view or the choice does not exist.
         """
         named = [each for each in self.views if view in (None, each.name, each.short)]
         if not named:
             names = ", ".join(each.name for each in self.views) or "none"
-            raise LabError(f"the model has no view {view or 'to plot'}; choose from: {names}")
+            raise UserError(f"the model has no view {view or 'to plot'}; choose from: {names}")
         return plot_view(named[0], self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
@@ -127,7 +127,7 @@ def inspect_sources(
     """Translate sentences one by one, and yield what was routed; `against` as in `pages.inspect`.
 
     Raises:
-        LabError: a sentence is empty or too long for a model, a hub is an ensemble, or the dictionaries differ.
+        UserError: a sentence is empty or too long for a model, a hub is an ensemble, or the dictionaries differ.
     """
     require_readable([hub] if against is None else [hub, against], sources)
     origin = Origin(
@@ -165,15 +165,15 @@ def inspect_sources(
 def require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:
     first, *others = hubs
     if any(len(hub.models) > 1 for hub in hubs):
-        raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
+        raise UserError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
     longest = min(hub.models[0].max_positions()[0] for hub in hubs)
     for number, size in ((source.number, len(source.tokens)) for source in sources):
         if size < 2:
-            raise LabError(f"sentence {number} is empty; remove it")
+            raise UserError(f"sentence {number} is empty; remove it")
         if size > longest:
-            raise LabError(f"sentence {number} has {size} subwords, more than the model's {longest}; cut it")
+            raise UserError(f"sentence {number} has {size} subwords, more than the model's {longest}; cut it")
     if any(hub.src_dict != first.src_dict or hub.tgt_dict != first.tgt_dict for hub in others):
-        raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
+        raise UserError("--against: the two models have different dictionaries; compare models of one data folder")
 
 
 def generate(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:

@@ -10,12 +10,12 @@ from fairseq.tokenizer import tokenize_line
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.folders import raw_lines
 from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.data.tokenizer import PreparedText
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule_lab.analysis.models import load_split
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
@@ -62,7 +62,7 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     Their texts are the raw ones of a prepared folder if it has them, the references in the letters of its training.
 
     Raises:
-        LabError: the number does not exist; also the errors of `load_split`.
+        UserError: the number does not exist; also the errors of `load_split`.
     """
     load_split(hub.task, split)
     dataset = hub.task.dataset(split)
@@ -72,7 +72,7 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     sources, targets = (raw_lines(data, split, language, count) for language in (task.source_lang, task.target_lang))
     for number in numbers:
         if not 0 <= number < count:
-            raise LabError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
+            raise UserError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
         tokens = dataset.src[number]
         reference = None
         if targets:

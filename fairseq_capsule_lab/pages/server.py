@@ -25,7 +25,7 @@ class Translator:
         beam: the beam size of a request without one.
 
     Raises:
-        LabError: the models have different dictionaries.
+        UserError: the models have different dictionaries.
     """
 
     def __init__(self, hubs: Sequence[GeneratorHubInterface], beam: int = 5):

@@ -7,7 +7,7 @@ from typing import Any, List, Sequence, Tuple
 
 from tqdm import tqdm
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.folder import BEST, EPOCH, KINDS, UPDATE, RunFolder
 from fairseq_capsule_lab.runs.settings import Settings
 
@@ -17,7 +17,7 @@ def last_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[P
 
     Args:
         run_dir: the `--save-dir` of a training.
-        count: how many; if there are fewer, it is a LabError.
+        count: how many; if there are fewer, it is a UserError.
         updates: use checkpoints of updates (`checkpoint_E_U.pt`) instead of those of epochs (`checkpointE.pt`).
     """
     checkpoints = _numbered_checkpoints(run_dir, updates)
@@ -30,7 +30,7 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[P
 
     The files `checkpoint.best_METRIC_VALUE.pt`, which `--keep-best-checkpoints` writes, have the score in their name.
     If there are none, or with `updates`, the scores are read from the other checkpoints. The configuration in the
-    checkpoints states whether higher or lower is better. Best checkpoints by several metrics are a LabError.
+    checkpoints states whether higher or lower is better. Best checkpoints by several metrics are a UserError.
 
     Args: as for `last_checkpoints`.
     """
@@ -40,7 +40,9 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False) -> List[P
     if named and not updates:
         metrics = sorted({name["metric"] for _, name in named})
         if len(metrics) > 1:
-            raise LabError(f"{run_dir}: best checkpoints by {' and '.join(metrics)}; name the files to average instead")
+            raise UserError(
+                f"{run_dir}: best checkpoints by {' and '.join(metrics)}; name the files to average instead"
+            )
         needed = f"{run_dir}: best checkpoints (fairseq-train --keep-best-checkpoints)"
         scored = [(float(name["value"]), path) for path, name in named]
         checkpoint = load(named[0][0])
@@ -73,7 +75,7 @@ def _kind(updates: bool) -> str:
 
 def _require(count: int, checkpoints: Sequence[Any], needed: str) -> None:
     if len(checkpoints) < count:
-        raise LabError(f"{needed}: {len(checkpoints)} found, but {count} requested; request fewer or train longer")
+        raise UserError(f"{needed}: {len(checkpoints)} found, but {count} requested; request fewer or train longer")
 
 
 def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, ...]]:
@@ -85,7 +87,7 @@ def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, 
         return folder.path / choice, ()
     many = re.fullmatch(r"(last|best):([1-9][0-9]*)", choice)
     if not many:
-        raise LabError(f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}")
+        raise UserError(f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}")
     kind, number = many[1], int(many[2])
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
     _require(number, range(folder.count(pool)), f"{folder.path}: checkpoints ({pool})")

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 
 # The settings that train.sh sets, and by which option. A run folder is not bound to them.
 OWN = {
@@ -31,17 +31,17 @@ REGISTERED = ("task", "model", "criterion", "optimizer", "lr_scheduler", "scorin
 def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
     """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
 
-    It is a LabError if the file or an override is wrong, a required setting is missing, or an override is in `own`.
+    It is a UserError if the file or an override is wrong, a required setting is missing, or an override is in `own`.
     """
     words = []
     for override in overrides:
         key = _key(override)
         for name, setter in own.items():
             if f"{key}.".startswith(f"{name}."):
-                raise LabError(f"{override}: {setter} sets this; leave it out")
+                raise UserError(f"{override}: {setter} sets this; leave it out")
         if "." not in key and not (path.parent / key).is_dir():
             problem = "neither a setting, GROUP.NAME, nor a config group"
-            raise LabError(f"{override}: {problem}; give for example optimization.max_epoch=20")
+            raise UserError(f"{override}: {problem}; give for example optimization.max_epoch=20")
         # A name without a dot selects a config group (size=big). All others set a value, also one that the file lacks:
         # fairseq-hydra-train refuses those that fairseq does not have.
         sets = "." in key and not override.startswith("~")
@@ -53,11 +53,11 @@ def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]
             OmegaConf.update(config, name, None, force_add=True)
         missing = sorted(OmegaConf.missing_keys(config))
         if missing:
-            raise LabError(f"{path}: {missing[0]} is required; give {missing[0]}=... after OUT")
+            raise UserError(f"{path}: {missing[0]} is required; give {missing[0]}=... after OUT")
         groups: Any = OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
         reason, _, _ = str(error).partition("\nConfig search path")
-        raise LabError(f"{path}: {' '.join(reason.split())}") from error
+        raise UserError(f"{path}: {' '.join(reason.split())}") from error
     return dict(groups)
 
 
@@ -81,7 +81,7 @@ def refuse_unknown_additions(overrides: Sequence[str]) -> None:
             known |= {f"{group.name}.{setting.name}" for setting in dataclasses.fields(group.type)}
     for word, key in added.items():
         if key not in known:
-            raise LabError(f"{word}: fairseq has no setting {key}; correct its name")
+            raise UserError(f"{word}: fairseq has no setting {key}; correct its name")
 
 
 def _key(override: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from capsule_routing.errors import one_line
+from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import LabError, place
+from fairseq_capsule_lab.errors import place
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
@@ -60,9 +60,9 @@ class EvaluationRun:
         run, data = (place(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
         folder = RunFolder(run)
         if not any(run.glob("checkpoint*.pt")):
-            raise LabError(f"{args.run}: no checkpoints; name the run folder of a training")
+            raise UserError(f"{args.run}: no checkpoints; name the run folder of a training")
         if not (data / "bin").is_dir() or not (data / "raw").is_dir():
-            raise LabError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
+            raise UserError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
         settings = folder.settings()
         self.binarised, self.raw = data / "bin", data / "raw"
         self.results = run / errors.name("--results", args.results)
@@ -72,7 +72,9 @@ class EvaluationRun:
         self.beam = args.beam or settings.get("generation.beam", 5)
         self.nbest = args.nbest or settings.get("generation.nbest", 1)
         if self.nbest > self.beam:
-            raise LabError(f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam")
+            raise UserError(
+                f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam"
+            )
         self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
@@ -82,11 +84,13 @@ class EvaluationRun:
         self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
         for split in self.splits:
             if not any(self.binarised.glob(f"{split}.*.bin")):
-                raise LabError(f"{self.binarised}: no split '{split}'; choose another with --split")
+                raise UserError(f"{self.binarised}: no split '{split}'; choose another with --split")
             if not self.reference(split).is_file():
-                raise LabError(f"{self.reference(split)}: no such reference; prepare the data again")
+                raise UserError(f"{self.reference(split)}: no such reference; prepare the data again")
             if self.against and not (self.against / split / "generate.out").is_file():
-                raise LabError(f"{args.against}: '{split}' was not evaluated; evaluate it first, with the same options")
+                raise UserError(
+                    f"{args.against}: '{split}' was not evaluated; evaluate it first, with the same options"
+                )
         self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
         notes = [note_of_plugin, "" if args.checkpoints else note_of_choice]
         if folder.is_bound and not folder.is_finished:
@@ -187,7 +191,7 @@ def _plugin(named: str | None, settings: Settings, run: Path) -> tuple[Path, str
         return plugin, ""
     if not named:
         problem = f"trained with the plugin {recorded}. A plugin is a program"
-        raise LabError(f"{run}: {problem}: if you trust it, give its folder by --user-dir")
+        raise UserError(f"{run}: {problem}: if you trust it, give its folder by --user-dir")
     return plugin, f"{run} was trained with the plugin {recorded}, not {plugin}"
 
 

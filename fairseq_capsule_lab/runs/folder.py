@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.files import replacing, write_whole
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import difference
@@ -55,28 +55,28 @@ class RunFolder:
         return self.settings_file.exists()
 
     def settings(self) -> Settings:
-        """The settings that the folder is bound to; empty if it is not bound. Another file is a LabError."""
+        """The settings that the folder is bound to; empty if it is not bound. Another file is a UserError."""
         if not self.is_bound:
             return Settings({})
         try:
             return Settings.from_json(self.settings_file.read_text(encoding="utf-8"))
         except (ValueError, LookupError, TypeError) as error:
-            raise LabError(f"{self.settings_file}: not of train.sh; name another folder") from error
+            raise UserError(f"{self.settings_file}: not of train.sh; name another folder") from error
 
     def bind(self, settings: Settings, shown: str) -> None:
-        """Bind the folder to a training; raise a LabError if it belongs to another training or another program.
+        """Bind the folder to a training; raise a UserError if it belongs to another training or another program.
 
         A training that failed before its first checkpoint does not bind the folder.
         """
         if not self.is_bound and (self.last_checkpoint.exists() or self.manifest_file.exists()):
-            raise LabError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
+            raise UserError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
         before, now = sorted(self.settings().lines()), sorted(settings.lines())
         if not self.last_checkpoint.exists() and not self.is_finished:
             self.manifest_file.unlink(missing_ok=True)
             self.write_settings(settings)
         elif before != now:
             # The folder may hold hours of training, so the message does not propose to delete it.
-            raise LabError(f"{shown} was trained with {difference(before, now)}; name another folder")
+            raise UserError(f"{shown} was trained with {difference(before, now)}; name another folder")
 
     def write_settings(self, settings: Settings) -> None:
         write_whole(self.settings_file, f"{settings.to_json()}\n".encode())
@@ -128,7 +128,7 @@ class RunFolder:
         """Replace a damaged checkpoint_last.pt by the newest intact checkpoint, and return that checkpoint.
 
         fairseq copies a checkpoint to checkpoint_last.pt in place. An interruption can truncate the copy. It is a
-        LabError if no checkpoint is intact.
+        UserError if no checkpoint is intact.
         """
         if not self.last_checkpoint.exists() or zipfile.is_zipfile(self.last_checkpoint):
             return None
@@ -138,7 +138,7 @@ class RunFolder:
                     shutil.copyfileobj(whole, copy, 1 << 20)
                 return checkpoint
         problem = "checkpoint_last.pt is damaged, and no other checkpoint is intact"
-        raise LabError(f"{shown}/{problem}; delete {shown}, or name another folder")
+        raise UserError(f"{shown}/{problem}; delete {shown}, or name another folder")
 
     # --- the manifest -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.processes import FORKS, PLAIN, cores, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "numpy", "hydra-core")
@@ -57,15 +57,15 @@ def child_environment(gpus: str) -> dict[str, str]:
 def choose_machines(gpus: int | None, processes: int | None, nodes: int, environment: Mapping[str, str]) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
-    It is a LabError if they are not available, or if the number of this node is unknown.
+    It is a UserError if they are not available, or if the number of this node is unknown.
     """
     if processes and gpus:
-        raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
+        raise UserError("--gpus and --processes: each GPU has one process; give only one of the options")
     visible = visible_gpus(environment)
     count = 0 if processes else len(visible) if gpus is None else gpus
     if count > len(visible):
         remedy = "give a smaller number, or --gpus 0 to train on the CPU"
-        raise LabError(f"--gpus {count}: only {len(visible)} visible here; {remedy}")
+        raise UserError(f"--gpus {count}: only {len(visible)} visible here; {remedy}")
     processes = count or processes or 1
     node, launcher = _node(nodes, environment) if nodes > 1 else (0, ["--standalone"] if processes > 1 else [])
     if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
@@ -78,13 +78,13 @@ def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
     number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
     if not number.isdecimal() or int(number) >= nodes:
         remedy = f"start with srun, or set NODE_RANK, 0 to {nodes - 1}, and MASTER_ADDR"
-        raise LabError(f"--nodes {nodes}: the number of this node is unknown; {remedy}")
+        raise UserError(f"--nodes {nodes}: the number of this node is unknown; {remedy}")
     address = environment.get("MASTER_ADDR")
     if not address:
         step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
         names = " ".join(output("scontrol", "show", "hostnames", step)).split() if step else []
         if not names:
-            raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
+            raise UserError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
         address = names[0]
     # Jobs that share a node must not share a port.
     port = environment.get("MASTER_PORT") or str(29500 + int(environment.get("SLURM_JOB_ID") or 0) % 1000)

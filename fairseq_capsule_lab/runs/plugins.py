@@ -6,7 +6,8 @@ a run folder does.
 
 from pathlib import Path
 
-from fairseq_capsule_lab.errors import LabError, place
+from capsule_routing.errors import UserError
+from fairseq_capsule_lab.errors import place
 
 KEY = "common.user_dir"
 OWN = Path(__file__).resolve().parents[2] / "fairseq_capsule"  # the plugin of this distribution
@@ -16,11 +17,11 @@ DEFAULT = "fairseq_capsule"  # in a configuration: the plugin beside the scripts
 def plugin(name: str, named: str | None, beside: Path = OWN) -> Path:
     """The plugin in the folder `named`, or the one beside the scripts if that is empty.
 
-    It is a LabError if there is no package. Messages begin with the `name` of the option or setting.
+    It is a UserError if there is no package. Messages begin with the `name` of the option or setting.
     """
     if named in (None, "", DEFAULT):
         return beside
     folder = place(name, str(named))
     if not (folder / "__init__.py").exists():
-        raise LabError(f"{name} {folder}: no package there; name the folder that contains __init__.py")
+        raise UserError(f"{name} {folder}: no package there; name the folder that contains __init__.py")
     return beside if folder.resolve() == beside.resolve() else folder

@@ -8,9 +8,9 @@ from pathlib import Path
 from fairseq.data import data_utils, indexed_dataset
 from fairseq.data.data_utils import infer_language_pair
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_unknown_architecture
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
-from fairseq_capsule_lab.errors import LabError
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
@@ -23,9 +23,9 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
     """
     source, target = infer_language_pair(data)
     if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
-        raise LabError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
+        raise UserError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
     if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
-        raise LabError(f"{data}: its training set has several parts (train1.…); binarise it as one")
+        raise UserError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     state = read_checkpoint(teacher)
     refuse_other_languages(teacher, state, source, target)
     dictionaries = (read_dictionary(f"{data}/dict.{language}.txt") for language in (source, target))
@@ -77,7 +77,7 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
     announced = (int(number.replace(",", "")) for log in logs for number in SKIPPED.findall(log))
     if kept["skipped"] > max(announced, default=0):  # fairseq says how many sentences it skips
         problem = f"{kept['skipped']} translations are missing in {shards.name}"
-        raise LabError(f"{problem}: delete that folder and run the command again")
+        raise UserError(f"{problem}: delete that folder and run the command again")
     return [
         f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:",
         ", ".join(f"{number} {reason}" for reason, number in kept.items()),

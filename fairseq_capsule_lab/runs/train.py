@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
@@ -48,7 +48,7 @@ def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: 
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
     if count and subprocess.run([sys.executable, "-c", test], env=environment).returncode:
-        raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
+        raise UserError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
     folder.path.mkdir(parents=True, exist_ok=True)
     # Nodes but the first one do not lock the folder: they write only their own logs.
     with folder.locked() if planned.machines.node == 0 else contextlib.nullcontext():
@@ -130,7 +130,7 @@ class Training:
             self.child.terminate()
 
     def end(self, status: int) -> None:
-        """Record how this start ended; raise a LabError if it failed or was interrupted."""
+        """Record how this start ended; raise a UserError if it failed or was interrupted."""
         if self.interrupted:
             raise self._failure("interrupted", f"the same command resumes from update {self.run.resume_update}")
         if self.node != 0:
@@ -166,13 +166,13 @@ class Training:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
         return reason or last
 
-    def _failure(self, reason: str, advice: str) -> LabError:
+    def _failure(self, reason: str, advice: str) -> UserError:
         for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
             rest.unlink(missing_ok=True)
         if self.node == 0:
-            with contextlib.suppress(LabError):  # the disk is full
+            with contextlib.suppress(UserError):  # the disk is full
                 self.run.note_end(_now(), reason)
-        return LabError(f"{reason} (full log: {self.log}); {advice}")
+        return UserError(f"{reason} (full log: {self.log}); {advice}")
 
 
 def _show(lines: Sequence[bytes]) -> None:

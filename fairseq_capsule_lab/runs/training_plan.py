@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_capsule_lab.errors import LabError, place, quoted, whole
+from capsule_routing.errors import UserError
+from fairseq_capsule_lab.errors import place, quoted, whole
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
@@ -56,20 +57,20 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
     config, data = (place(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data)))
     out = place("OUT", args.out)
     if config.suffix != ".yaml":
-        raise LabError(f"{args.config}: not a YAML file; name one of configs/, such as configs/toy/combined.yaml")
+        raise UserError(f"{args.config}: not a YAML file; name one of configs/, such as configs/toy/combined.yaml")
     if not any(data.glob("train.*.bin")):
         remedy = "name the output folder of fairseq-preprocess, OUT/bin of a prepare script"
-        raise LabError(f"{args.data}: no binarised training set; {remedy}")
+        raise UserError(f"{args.data}: no binarised training set; {remedy}")
     machines = choose_machines(args.gpus, args.processes, args.nodes, environment)
     if not machines.gpus and args.precision != "fp32":
-        raise LabError(f"--precision {args.precision}: fairseq supports it only on GPUs; leave it out on the CPU")
+        raise UserError(f"--precision {args.precision}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = args.effective_tokens
 
     overrides = list(args.overrides)
     refuse_unknown_additions(overrides)
     if args.like_baseline:  # the model reads the baseline's sizes when it is built
         if any(word.lstrip("+").startswith("task.init_from_baseline=") for word in overrides):
-            raise LabError("--like-baseline already sets task.init_from_baseline; leave it out")
+            raise UserError("--like-baseline already sets task.init_from_baseline; leave it out")
         baseline = place("--like-baseline", args.like_baseline.resolve())
         overrides += [f"++task.init_from_baseline={quoted(baseline)}", "++task.like_baseline=true"]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
@@ -81,7 +82,7 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
     _require_languages(data, settings)
     restored = settings.get("checkpoint.restore_file", LAST)
     if restored != LAST and not os.path.isfile(restored) and not (out / LAST).exists():  # fairseq ignores it
-        raise LabError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
+        raise UserError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
 
     places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
     command = [
@@ -114,7 +115,7 @@ def _require_languages(data: Path, settings: Settings) -> None:
     if source and target and (source, target) not in found and (target, source) not in found:
         first, second = found[0]
         remedy = f"give task.source_lang={first} task.target_lang={second} after OUT, or name other data"
-        raise LabError(f"CONFIG translates {source}-{target}, but {data} has {first}-{second}; {remedy}")
+        raise UserError(f"CONFIG translates {source}-{target}, but {data} has {first}-{second}; {remedy}")
 
 
 def _own_checkpoint(settings: Settings) -> list[str]:
@@ -127,28 +128,28 @@ def _own_checkpoint(settings: Settings) -> list[str]:
 def accumulation(settings: Settings, processes: int, tokens: int | None) -> tuple[list[int], str]:
     """The accumulation for `tokens` target tokens per update, otherwise the configured one; and the batch in words.
 
-    It is a LabError if `tokens` cannot be reached, or a size is not a number.
+    It is a UserError if `tokens` cannot be reached, or a size is not a number.
     """
     size, unit = whole("dataset.max_tokens", settings.get("dataset.max_tokens", 0), low=0), "tokens"
     if not size:
         size, unit = whole("dataset.batch_size", settings.get("dataset.batch_size", 0), low=0), "sentences"
     if not size:
-        raise LabError("no batch size; give dataset.max_tokens=N")
+        raise UserError("no batch size; give dataset.max_tokens=N")
     times = settings.get("optimization.update_freq", [1])
     if not isinstance(times, list):
-        raise LabError(f"optimization.update_freq must be a list such as [{times}]")
+        raise UserError(f"optimization.update_freq must be a list such as [{times}]")
     times = [whole("optimization.update_freq", number) for number in times]
     step = size * processes
     if tokens:
         if unit != "tokens":
             problem = f"the batch is dataset.batch_size={size} sentences; set max_tokens"
-            raise LabError(f"--effective-tokens {tokens}: {problem}")
+            raise UserError(f"--effective-tokens {tokens}: {problem}")
         times = [max(1, int(tokens / step + 0.5))]
         if abs(times[0] * step - tokens) > TOLERANCE * tokens:
             fitting = round(tokens / processes / -(-tokens // step))
             problem = f"{processes} × dataset.max_tokens={size} is {step} tokens, and no multiple of it is near"
             remedy = f"give dataset.max_tokens={fitting}"
-            raise LabError(f"--effective-tokens {tokens} cannot be met: {problem}; {remedy}")
+            raise UserError(f"--effective-tokens {tokens} cannot be met: {problem}; {remedy}")
     total = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {total} {unit}"
     if tokens and times[0] * step != tokens:

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab import processes
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.stages import Folder, Stage
 from fairseq_capsule_lab.tables.definitions import REPOSITORY
@@ -107,14 +107,14 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
 
 
 def cluster_profile(launcher: str) -> Path:
-    """The folder of a Snakemake profile; raises a LabError if it, or Snakemake itself, is missing."""
+    """The folder of a Snakemake profile; raises a UserError if it, or Snakemake itself, is missing."""
     own = {path.name: path for path in (WORKFLOW / "profiles").iterdir()}
     profile = own.get(launcher, Path(launcher).absolute())
     if not (profile / "config.yaml").is_file():
         names = ", ".join(["local", *sorted(own)])
-        raise LabError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml")
+        raise UserError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml")
     if not importlib.util.find_spec("snakemake"):
-        raise LabError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[slurm]'")
+        raise UserError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[slurm]'")
     return profile
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import yaml
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
@@ -93,24 +93,24 @@ class Table:
         return self.source.stem
 
     def row(self, label: str) -> Row:
-        """The row with this label; raises a LabError if there is none that can be run."""
+        """The row with this label; raises a UserError if there is none that can be run."""
         rows = {row.label: row for row in self.rows if row.run}
         if label not in rows:
-            raise LabError(f"{self.name} has no row {label!r} with a 'run'; those are: {'; '.join(rows)}")
+            raise UserError(f"{self.name} has no row {label!r} with a 'run'; those are: {'; '.join(rows)}")
         return rows[label]
 
     def to_run(self, labels: Sequence[str] = ()) -> List[Row]:
-        """The rows that can be run, or of these the ones in `labels`, if any; raises a LabError for another label."""
+        """The rows that can be run, or of these the ones in `labels`, if any; raises a UserError for another label."""
         chosen = [self.row(label) for label in labels]
         return [row for row in self.rows if row.run and (not labels or row in chosen)]
 
 
 def table_names() -> List[str]:
-    """The names of all definitions; raises a LabError outside a checkout, which holds them."""
+    """The names of all definitions; raises a UserError outside a checkout, which holds them."""
     folder = CONFIGS / "tables"
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if not names:
-        raise LabError(f"{folder}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
+        raise UserError(f"{folder}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
     return names
 
 
@@ -118,17 +118,17 @@ def load_table(name: str) -> Table:
     """Read a definition by its name in configs/tables, or by the path of a YAML file.
 
     Raises:
-        LabError: there is no such table, or its file is not a valid definition.
+        UserError: there is no such table, or its file is not a valid definition.
     """
     names = table_names()  # raises an error where there are no configurations either
     path = Path(name).absolute() if name.endswith(".yaml") else CONFIGS / "tables" / f"{name}.yaml"
     if name not in names and not name.endswith(".yaml"):
-        raise LabError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
+        raise UserError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
     content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
     paper = content.get("paper") or ""
     papers = read_yaml(PAPERS)
     if paper and paper not in papers:
-        raise LabError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
+        raise UserError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
     columns = []
     for label, column in content["columns"].items():
         spec = _checked(path, f"column {label!r}", column, COLUMN, required=("corpus", "measure"))
@@ -136,7 +136,7 @@ def load_table(name: str) -> Table:
         only = tuple((spec.get("only") or "").split())
         for option in only:
             if "=" not in option:
-                raise LabError(f"{path}: column {label!r}: only: {option!r} is not OPTION=VALUE")
+                raise UserError(f"{path}: column {label!r}: only: {option!r} is not OPTION=VALUE")
         columns.append(Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(splits), only))
     specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
     against = content.get("against")
@@ -148,7 +148,7 @@ def load_table(name: str) -> Table:
     )
     for label, number in Counter(row.label for row in rows).items():
         if number > 1:
-            raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
+            raise UserError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
     figure = content.get("figure") or {}
     if figure:
         _checked(path, "figure", figure, FIGURE, required=("x",))
@@ -160,12 +160,12 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     """A template with a value for each `{name}` in it; values are inserted once, as they are.
 
     Raises:
-        LabError: a name has no value.
+        UserError: a name has no value.
     """
     try:
         return re.sub(r"\{(\w+)\}", lambda name: values[name[1]], template)
     except KeyError as error:
-        raise LabError(f"{template!r}: no value for {error}; there are: {', '.join(values)}") from error
+        raise UserError(f"{template!r}: no value for {error}; there are: {', '.join(values)}") from error
 
 
 class _Loader(TEXT_LOADER):
@@ -187,7 +187,7 @@ def read_yaml(path: Path) -> Dict[str, Any]:
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, ValueError) as error:
-        raise LabError(f"{path}: {' '.join(str(error).split())}") from error
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
 
 
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
@@ -195,7 +195,7 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     grid = spec.get("grid") or {}
     for key, values in grid.items():
         if not isinstance(values, list):
-            raise LabError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
+            raise UserError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
     words = tuple(spec["run"].split()) if spec.get("run") else None
     others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
     points = list(itertools.product(*grid.values()))
@@ -204,7 +204,7 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     fit = all(isinstance(figures, list) and len(figures) <= columns for figures in of_points)
     if len(of_points) != len(points) or not fit:
         each = f" for each of its {len(points)} points" if grid else ""
-        raise LabError(f"{path}: row {label!r}: paper must be a list of at most {columns} figures{each}")
+        raise UserError(f"{path}: row {label!r}: paper must be a list of at most {columns} figures{each}")
     for values, figures in zip(points, of_points):
         at = dict(zip(grid, values))
         name = filled(label, at) if grid else label
@@ -212,15 +212,15 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
 
 
 def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:
-    """Return a part of a definition; raise a LabError for a wrong key, a wrong kind of value or a missing key."""
+    """Return a part of a definition; raise a UserError for a wrong key, a wrong kind of value or a missing key."""
     if not isinstance(spec, dict):
-        raise LabError(f"{path}: {what} must have keys: {', '.join(kinds)}")
+        raise UserError(f"{path}: {what} must have keys: {', '.join(kinds)}")
     for key, value in spec.items():
         if key not in kinds:
-            raise LabError(f"{path}: {what}: {key!r} is none of {', '.join(sorted(kinds))}")
+            raise UserError(f"{path}: {what}: {key!r} is none of {', '.join(sorted(kinds))}")
         if value is not None and not isinstance(value, kinds[key]):
-            raise LabError(f"{path}: {what}: {key} must be {_KINDS[kinds[key]]}, not {str(value)[:80]!r}")
+            raise UserError(f"{path}: {what}: {key} must be {_KINDS[kinds[key]]}, not {str(value)[:80]!r}")
     for key in required:
         if not spec.get(key):
-            raise LabError(f"{path}: {what} has no {key!r}; add it")
+            raise UserError(f"{path}: {what} has no {key!r}; add it")
     return spec

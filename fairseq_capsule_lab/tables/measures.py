@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
 from fairseq_capsule_lab.tables.reports import finite
@@ -174,10 +174,10 @@ FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models th
 
 
 def require_measures(table: Table) -> None:
-    """Raise a LabError if a column has an unknown measure, or if the figure names what the table does not have."""
+    """Raise a UserError if a column has an unknown measure, or if the figure names what the table does not have."""
     for column in table.columns:
         if column.measure not in MEASURES:
-            raise LabError(
+            raise UserError(
                 f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
             )
     known = {"rows", *(column.label for column in table.columns), *(key for row in table.rows for key in row.at)}
@@ -185,7 +185,9 @@ def require_measures(table: Table) -> None:
         known.add(table.figure.get("x", "rows"))  # the name of the axis of their points
     for name, axis in table.figure.items():
         if axis not in known:
-            raise LabError(f"{table.source}: figure: {name} is {axis!r}; it must be one of: {', '.join(sorted(known))}")
+            raise UserError(
+                f"{table.source}: figure: {name} is {axis!r}; it must be one of: {', '.join(sorted(known))}"
+            )
 
 
 def applies(column: Column, run: Run) -> bool:

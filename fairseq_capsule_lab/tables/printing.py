@@ -7,9 +7,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from matplotlib.figure import Figure as Plot
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.training_log import read_curves
 from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
@@ -269,7 +269,7 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     Only the updates at which every seed of the row was validated have a point.
 
     Raises:
-        LabError: no run has a log with a validation.
+        UserError: no run has a log with a validation.
     """
     points: List[Point] = []
     panels: Dict[str, Dict[str, charts.Band]] = {FROM_SCRATCH: {}, FINE_TUNED: {}}
@@ -287,7 +287,7 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
             columns = zip(*((point.updates, point.mean, point.low, point.high) for point in of_row))
             panels[FINE_TUNED if row.on else FROM_SCRATCH][row.label] = charts.Band(*columns)
     if not points:
-        raise LabError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
+        raise UserError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
     text = "Validation NLL in bits per token; mean, lowest and highest of the seeds."
     drawn = charts.bands({label: panel for label, panel in panels.items() if panel}, "updates", table.title)
     return reports.report(f"{table.name}-curves", table.title, text, points, drawn)

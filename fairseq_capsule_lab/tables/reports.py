@@ -6,11 +6,11 @@ import math
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 
 
 def read_report(path: Path) -> Optional[Dict[str, Any]]:
-    """The JSON object in a file; None if the file is missing. With another content it is a LabError."""
+    """The JSON object in a file; None if the file is missing. With another content it is a UserError."""
     if not path.exists():
         return None
     with reading(path):
@@ -22,12 +22,12 @@ def read_report(path: Path) -> Optional[Dict[str, Any]]:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Read figures of a report. A report without them is a LabError."""
+    """Read figures of a report. A report without them is a UserError."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         remedy = "delete it and run scripts/evaluate.sh or scripts/reproduce.sh again"
-        raise LabError(f"{path}: damaged, a figure in it is unreadable or missing; {remedy}") from error
+        raise UserError(f"{path}: damaged, a figure in it is unreadable or missing; {remedy}") from error
 
 
 def finite(value: Any) -> float:

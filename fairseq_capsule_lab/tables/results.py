@@ -9,9 +9,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from capsule_routing.errors import one_line
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule_lab.analysis.reports import escaped
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
@@ -87,7 +86,7 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        LabError: the table has an unknown measure or configuration, or a report that exists cannot be read.
+        UserError: the table has an unknown measure or configuration, or a report that exists cannot be read.
     """
     require_measures(table)
     trained = trained_seeds(scale, places)
@@ -122,7 +121,7 @@ def measured(folder: RunFolder, measure: RunMeasure) -> Optional[Dict[str, float
     """The figures of a measure in its report in `RUN/measures`, by the number of words; None without a report.
 
     Raises:
-        LabError: the report is damaged.
+        UserError: the report is damaged.
     """
     path = folder.path / "measures" / f"{measure.source}.json"
     report = read_report(path)
@@ -231,7 +230,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     """The name, text kind and signature of a column's scores, as the score files state them; None without scores.
 
     Raises:
-        LabError: two files of a split state different ones. Then no mean or difference has a meaning.
+        UserError: two files of a split state different ones. Then no mean or difference has a meaning.
     """
     measure = MEASURES[column.measure]
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
@@ -246,7 +245,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
             shown = f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
             first, file = stated.setdefault(evaluation.path.name, (shown, evaluation.scores_file))
             if shown != first:
-                raise LabError(
+                raise UserError(
                     f"{evaluation.scores_file}: {shown}, but {file}: {first}; score both in the same way, or delete "
                     "one: then it is left out"
                 )

@@ -14,8 +14,8 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.number_sets import as_ranges
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
@@ -186,12 +186,12 @@ def task_of(run: Run) -> DictConfig:
 
 @cache
 def composed(configs: str, config: str, overrides: Words) -> DictConfig:
-    """Compose a configuration; raises a LabError if it does not exist, or an override is not one of its settings."""
+    """Compose a configuration; raises a UserError if it does not exist, or an override is not one of its settings."""
     try:
         with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
             return compose(config, list(overrides))
     except HydraException as error:
-        raise LabError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
+        raise UserError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
 
 
 def _without_defaults(configs: str, config: str, others: Words, overrides: Sequence[str]) -> Words:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Words, read_yaml
 
 SCALES = ("paper", "small", "smoke")
@@ -79,9 +79,9 @@ class Scale:
 
 
 def load_scale(name: str) -> Scale:
-    """Read a scale; raises a LabError if there is none of this name."""
+    """Read a scale; raises a UserError if there is none of this name."""
     if name not in SCALES:
-        raise LabError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
+        raise UserError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
     entries: List[Mapping[str, Any]] = read_yaml(CONFIGS / "scales" / f"{name}.yaml")["settings"]
     return Scale(name, tuple(entries))
 

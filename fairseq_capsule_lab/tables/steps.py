@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from capsule_routing.errors import one_line
-from fairseq_capsule_lab.errors import LabError, quoted
+from capsule_routing.errors import UserError, one_line
+from fairseq_capsule_lab.errors import quoted
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.tables import measures
 from fairseq_capsule_lab.tables.commands import Step
@@ -150,23 +150,23 @@ class Work:
     # --- what is refused before anything runs ------------------------------------------------------------------------
 
     def refuse_wrong_plugins(self) -> None:
-        """Raise a LabError if a plugin is missing or does not import this package, or a run has another one."""
+        """Raise a UserError if a plugin is missing or does not import this package, or a run has another one."""
         for folder in sorted({str(run.plugin) for run in self.runs.values() if run.plugin}):
             plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
         for run in self.runs.values():
             recorded = run.folder.settings().get(plugins.KEY)
             if recorded not in (None, str(run.plugin)):
-                raise LabError(
+                raise UserError(
                     f"{run.folder.path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
                     f"{run.plugin or 'that of this package'}; give another --runs"
                 )
 
     def refuse_missing_corpora(self) -> None:
-        """Raise a LabError if a corpus needs a licence and is missing."""
+        """Raise a UserError if a corpus needs a licence and is missing."""
         for name, run in self.corpora.items():
             folder = run.places.here / run.setting.licensed
             if run.setting.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
-                raise LabError(
+                raise UserError(
                     f"{name}: this corpus needs a licence, and there is no folder {run.setting.licensed} here: link "
                     f"the corpus there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
                 )
@@ -224,7 +224,7 @@ def work_of(
         cores: of one training.
 
     Raises:
-        LabError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
+        UserError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
     """
     measures.require_measures(table)
     work = Work(gpus, cores)
@@ -238,7 +238,7 @@ def work_of(
             needed.update((run.name, run) for run in other.with_needed())
         for name, run_of_name in needed.items():
             if work.runs.setdefault(name, run_of_name).plugin != run_of_name.plugin:
-                raise LabError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
+                raise UserError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
         work.trained.update(needed if measure.source not in measures.TIMED else {})
         if measure.source:
             translated = [run] if measure.source in measures.SCORED else []
@@ -256,11 +256,11 @@ def work_of(
                 work.cells[compared] = None
     given = [run for run in work.runs.values() if run.config == GIVEN]
     if baseline and not given:
-        raise LabError(
+        raise UserError(
             f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
             "learns from it; omit the option"
         )
     for link in (run.checkpoint for run in given if run.checkpoint.is_symlink()):
         if baseline and link.resolve() != baseline.resolve():
-            raise LabError(f"{link.parent}: the baseline of an earlier call is {link.resolve()}; give another --runs")
+            raise UserError(f"{link.parent}: the baseline of an earlier call is {link.resolve()}; give another --runs")
     return work

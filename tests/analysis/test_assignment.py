@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import read_alignments
 from fairseq_capsule_lab.analysis.assignment import (
     Assignment,
@@ -14,7 +15,6 @@ from fairseq_capsule_lab.analysis.assignment import (
     sentence_rates,
     words_of,
 )
-from fairseq_capsule_lab.errors import LabError
 
 # Three source words, four steps (three target words, the last one of two subwords; the end of the sentence follows).
 # Word 0 is aligned with target word 0 (step 0), word 1 with the words 1 and 2 (the last step of word 2 is 3), word 2
@@ -82,7 +82,9 @@ def test_subwords_are_joined_to_words():
 @pytest.mark.parametrize("link", ["0", "0:1", "-1-2"])
 def test_a_line_that_has_no_links_is_named(tmp_path, link):
     (tmp_path / "links").write_text(f"0-0 1-2\n\n0-1 {link}\n")
-    with pytest.raises(LabError, match=f"links, line 3: '{link}' is no link such as 0-1; give a word aligner's output"):
+    with pytest.raises(
+        UserError, match=f"links, line 3: '{link}' is no link such as 0-1; give a word aligner's output"
+    ):
         read_alignments(tmp_path / "links")
 
 

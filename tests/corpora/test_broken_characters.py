@@ -2,9 +2,9 @@
 
 import pytest
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.lcsts import write_pairs
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
-from fairseq_capsule_lab.errors import LabError
 
 SET = ("set.sgm", "set.sgm")
 BROKEN = {"NUL": ("\0", "U+0000"), "U+FFFD": ("\ufffd", "U+FFFD")}
@@ -22,7 +22,7 @@ def refused(folder, source="text.en", target="text.de"):
     """Return why the pairs of a validation set are refused, or ""."""
     try:
         append_good_pairs([folder / source, folder / target], [folder / "valid.en", folder / "valid.de"])
-    except LabError as error:
+    except UserError as error:
         return str(error).removeprefix(f"{folder}/")
     return ""
 
@@ -31,7 +31,7 @@ def summaries(folder, least):
     """Write the pairs of a file of LCSTS, and return their number as text, or why they are refused."""
     try:
         return write_pairs(folder / "part.txt", [folder / "train.text", folder / "train.summary"], least, 0)
-    except LabError as error:
+    except UserError as error:
         return str(error).removeprefix(f"{folder}/")
 
 

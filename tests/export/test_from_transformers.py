@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.errors import LabError
 from tests.huggingface.models import ROUTED, WITH_MECHANISMS, WITHOUT_MECHANISMS
 from tests.libraries import library
 from tests.zoo import build, case_name, make_batch, make_sentences, make_task
@@ -100,5 +100,5 @@ def test_the_command_writes_a_new_folder(tmp_path, capsys):
 def test_a_tokenizer_that_no_prepared_folder_can_describe_is_refused(tmp_path):
     sides = TextPreparation("en", "moses", lower=True), TextPreparation("fr", "moses")
     folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
-    with pytest.raises(LabError, match="another lower for en than for fr"):
+    with pytest.raises(UserError, match="another lower for en than for fr"):
         write(folder, tmp_path)

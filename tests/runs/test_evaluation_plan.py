@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs import RunFolder, Settings, evaluate
 from tests.runs.test_training_plan import CONFIG
 
@@ -35,7 +35,7 @@ def planned(run, tmp_path):
     def plan(**given):
         try:
             return evaluate.EvaluationRun(replace(arguments, **given))
-        except LabError as error:
+        except UserError as error:
             assert str(error).isprintable()
             return str(error)
 

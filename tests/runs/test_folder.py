@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs import RunFolder, Settings
 from fairseq_capsule_lab.runs.folder import BEST, EPOCH, UPDATE
 from fairseq_capsule_lab.runs.machine import Machines
@@ -31,7 +31,7 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
     folder.bind(Settings({"x": 2}), "out")
     assert folder.settings() == Settings({"x": 2}) and folder.manifest() == {"starts": []}
     folder.last_checkpoint.touch()
-    with pytest.raises(LabError, match="out was trained with x 2, not x 1; name another folder"):
+    with pytest.raises(UserError, match="out was trained with x 2, not x 1; name another folder"):
         folder.bind(Settings({"x": 1}), "out")
 
 
@@ -40,7 +40,7 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
 )
 def test_files_of_other_programs_are_not_changed(folder, name, content):
     (folder.path / name).write_text(content)
-    with pytest.raises(LabError, match="name another folder"):
+    with pytest.raises(UserError, match="name another folder"):
         folder.bind(Settings({"x": 1}), "out")
     assert [(path.name, path.read_text()) for path in folder.path.iterdir()] == [(name, content)]
 
@@ -55,7 +55,7 @@ def test_a_damaged_last_checkpoint_is_replaced(folder):
     assert folder.recover_last("out") is None
     for path in folder.path.glob("*.pt"):
         path.write_bytes(b"PK half")
-    with pytest.raises(LabError, match="no other checkpoint is intact"):
+    with pytest.raises(UserError, match="no other checkpoint is intact"):
         folder.recover_last("out")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs import machine, plugins, training_plan
 from fairseq_capsule_lab.runs.configuration import read_configuration
 
@@ -38,7 +38,7 @@ def planned(tmp_path):
         try:
             args = replace(arguments, overrides=overrides, **given)
             return training_plan.plan(args, {"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
-        except LabError as error:
+        except UserError as error:
             assert str(error).isprintable()
             return str(error)
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import LabError
 
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", "0", None])
 def test_other_values_than_whole_numbers_are_refused(value):
-    with pytest.raises(LabError, match="^--beam must be a positive whole number"):
+    with pytest.raises(UserError, match="^--beam must be a positive whole number"):
         errors.whole("--beam", value)
 
 
@@ -25,7 +25,7 @@ def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
         place = errors.place("OUT", text)
-    except LabError as error:
+    except UserError as error:
         assert str(error).startswith("OUT ") and str(error).isprintable()
         return
     (override,) = OverridesParser.create().parse_overrides([f"task.data={errors.quoted(place)}"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule_lab.errors import LabError
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.runs import Places
@@ -39,14 +39,14 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
             assert [word for word in words[f"{run}/finished"] if "user_dir=" in word] == override
         timed = words[f"{mine}/measures/throughput-train.json"]
         assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
-        with pytest.raises(LabError, match="the plugin .*: no package there; name the folder"):
+        with pytest.raises(UserError, match="the plugin .*: no package there; name the folder"):
             work.refuse_wrong_plugins()
 
 
 def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
     other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
     (tmp_path / "mine.yaml").write_text(MINE + other)
-    with pytest.raises(LabError, match="two rows name different plugins of the same folder name"):
+    with pytest.raises(UserError, match="two rows name different plugins of the same folder name"):
         work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
 
 
@@ -62,5 +62,5 @@ def test_a_run_of_another_plugin_is_refused(tmp_path):
         run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
         if folder == "plugins/mine":
             work.refuse_wrong_plugins()
-    with pytest.raises(LabError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
+    with pytest.raises(UserError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
         work.refuse_wrong_plugins()

@@ -7,8 +7,8 @@ import json
 import pytest
 from scipy import stats
 
+from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.reports import escaped
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.printing import csv_lines, curves, markdown, plot, write
 from fairseq_capsule_lab.tables.results import gather
@@ -368,7 +368,7 @@ def test_a_wrong_figure_of_a_report_is_an_error_that_names_it(runs, source, wron
     table, title, report = REPORTS[source]
     for seed in (1, 2, 3):
         runs.report(title, source, report(wrong if seed == 2 else 1.0), seed)
-    with pytest.raises(LabError, match=f"seed2/measures/{source}.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=f"seed2/measures/{source}.json: damaged, .*; delete it and run"):
         runs.gathered(table)
 
 
@@ -376,7 +376,7 @@ def test_a_wrong_figure_of_a_report_is_an_error_that_names_it(runs, source, wron
 def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
     for seed in (1, 2, 3):
         runs.score(TRANSFORMER, wrong if seed == 2 else 30.0, seed)
-    with pytest.raises(LabError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it and"):
+    with pytest.raises(UserError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it and"):
         runs.gathered("duan-table2")
 
 
@@ -384,7 +384,7 @@ def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
 def test_a_wrong_comparison_is_an_error_that_names_it(runs, part, wrong):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
-    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
         runs.gathered("duan-table2")
 
 
@@ -397,7 +397,7 @@ def test_a_wrong_comparison_of_seeds_is_an_error_that_names_it(runs, place, wron
     if place != "error":
         content["scores"]["tokenised_bleu"][place == "ours"]["scores"][1] = wrong
     put(file, content)
-    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
         runs.gathered("duan-table2")
 
 
@@ -406,10 +406,10 @@ def test_an_empty_file_is_damaged_not_missing(runs, content):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.5)
     put(runs.folder(ENCODER) / "compared/transformer/test.json", content)
-    with pytest.raises(LabError, match="compared/transformer/test.json: damaged"):
+    with pytest.raises(UserError, match="compared/transformer/test.json: damaged"):
         runs.gathered("duan-table2")
     put(runs.folder(TRANSFORMER) / "evaluation/test/scores.json", content)
-    with pytest.raises(LabError, match="transformer/seed1/evaluation/test/scores.json: damaged"):
+    with pytest.raises(UserError, match="transformer/seed1/evaluation/test/scores.json: damaged"):
         runs.gathered("duan-table2")
 
 
@@ -449,7 +449,7 @@ def test_scores_that_were_computed_in_another_way_are_refused(runs, part, title)
     scores["scores"]["tokenised_bleu"][part] = "another"
     put(path, scores)
     with pytest.raises(
-        LabError, match=rf"{title.replace('+', '.')}/seed3/.*scores.json: .*another.*, but .*delete one: then"
+        UserError, match=rf"{title.replace('+', '.')}/seed3/.*scores.json: .*another.*, but .*delete one: then"
     ):
         runs.gathered("duan-table2")
 

@@ -9,7 +9,6 @@ from fairseq.data.data_utils import infer_language_pair
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
@@ -75,7 +74,7 @@ def read_systems(
         data: the folder of a prepare script; its `raw` has the references.
 
     Raises:
-        LabError: a run is damaged, was not evaluated on this split, or differs from the first run in test set, measure
+        UserError: a run is damaged, was not evaluated on this split, or differs from the first run in test set, measure
             or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
@@ -84,12 +83,12 @@ def read_systems(
     for run, scoring in zip(runs[1:], scorings[1:]):
         for ours, theirs in zip(scoring.in_words, first.in_words):
             if ours != theirs:
-                raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {theirs}; evaluate both in the same way")
+                raise UserError(f"{run}: evaluated {ours}, but {runs[0]} {theirs}; evaluate both in the same way")
     paths = [data / "raw" / name for name in first.references]
     for path in paths:
         if not path.is_file():
             advice = "give their data folder with --data"
-            raise LabError(f"{path}: missing, but the runs were evaluated against it; {advice}")
+            raise UserError(f"{path}: missing, but the runs were evaluated against it; {advice}")
     references = [read_lines(path) for path in paths]
     systems = []
     for name, run, evaluation, scoring in zip(names, runs, evaluations, scorings):
@@ -111,7 +110,7 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     if not evaluation.scores_file.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/scores.json"))
         advice = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
-        raise LabError(f"{run}: not evaluated on '{split}'; {advice} scripts/evaluate.sh --split {split} {run} {data}")
+        raise UserError(f"{run}: not evaluated on '{split}'; {advice} scripts/evaluate.sh --split {split} {run} {data}")
     return evaluation
 
 
@@ -134,12 +133,12 @@ def _scoring(evaluation: Evaluation) -> Scoring:
 def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
     count = len(output.sentences)
     if not output.sources:
-        raise LabError(f"{output.path}: no S- lines; run scripts/evaluate.sh on {run} again")
+        raise UserError(f"{output.path}: no S- lines; run scripts/evaluate.sh on {run} again")
     if any(len(lines) != count for lines in references):
         problem = f"{count} translations, but {path} has {len(references[0])} lines"
-        raise LabError(f"{run}: {problem}; evaluate the same test set")
+        raise UserError(f"{run}: {problem}; evaluate the same test set")
     if 2 * translations.disagreements(output, references) > count:
-        raise LabError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
+        raise UserError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
 
 def _source_language(run: Path, data: Path) -> str:
