@@ -17,7 +17,7 @@ def shown(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def whole(name: str, value: Any, low: int = 1) -> int:
+def checked_integer(name: str, value: Any, low: int = 1) -> int:
     """A whole number from `low` on, from an int or decimal digits. Another value is a UserError."""
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value, re.ASCII)
     count = int(value) if written else value
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, low: int = 1) -> int:
     raise UserError(f"{name} must be {kind}, not '{shown(value)}'")
 
 
-def name(what: str, value: str) -> str:
+def checked_name(what: str, value: str) -> str:
     """A name of a measure or a licence: letters, digits and `_`, after the first character also `-.+=`.
 
     Another value, such as a path or an option, is a UserError.
@@ -37,7 +37,7 @@ def name(what: str, value: str) -> str:
     raise UserError(f"{what} must be a name (letters, digits and _-.+=), not '{shown(value)}'")
 
 
-def place(what: str, path: str | Path) -> Path:
+def checked_path(what: str, path: str | Path) -> Path:
     """The absolute path of a file or folder that fairseq opens.
 
     fairseq passes every path through Hydra and OmegaConf several times, which removes any quoting. So a path with a
@@ -51,5 +51,5 @@ def place(what: str, path: str | Path) -> Path:
 
 
 def quoted(path: Path) -> str:
-    """A path that `place` allows, quoted for Hydra."""
+    """A path that `checked_path` allows, quoted for Hydra."""
     return f"'{path}'"

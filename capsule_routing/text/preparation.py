@@ -38,7 +38,7 @@ def rules_of(language: str) -> str:
     return "zh" if is_chinese(language) else re.split("[_-]", language)[0].lower()
 
 
-def one_line(text: str) -> str:
+def clean_chinese(text: str) -> str:
     """Return a Chinese text without control and format characters, with white space as single spaces."""
     spaced = SPACES.sub(" ", text)
     return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())
@@ -56,7 +56,7 @@ def spell(language: str, line: str) -> str:
 
 def cut_chinese(language: str, line: str) -> str:
     """Clean a line and cut it into words."""
-    return " ".join(word for word in _jieba().cut(one_line(line)) if word != " ")
+    return " ".join(word for word in _jieba().cut(clean_chinese(line)) if word != " ")
 
 
 def normalise(language: str, line: str, clean: bool = False) -> str:
@@ -147,7 +147,7 @@ class TextPreparation:
         elif self.tokenizer == "jieba":
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
-            line = spell(self.language, one_line(line) if self.drops_controls else line)
+            line = spell(self.language, clean_chinese(line) if self.drops_controls else line)
         return line.lower() if self.lower else line
 
     def encode(self, line: str) -> str:

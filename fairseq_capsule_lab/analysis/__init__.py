@@ -1,1 +1,1 @@
-"""Analyses of translations and models by length, word and routing iteration: figures, charts and reports."""
+"""Analyses of translations and models by length, word and routing iteration: figures, tables and charts."""

@@ -20,7 +20,7 @@ from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule_lab.analysis.alignment import Links
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, report
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 Shares = np.ndarray
@@ -240,14 +240,14 @@ def _row(system: str, rates: Sequence[Rates]) -> AssignmentRow:
     return AssignmentRow(system, *area, *near, *precision, len(rates))
 
 
-def assignment_report(
+def analyze_assignment(
     names: Sequence[str],
     checkpoints: Sequence[Path],
     data: Path,
     split: str,
     alignments: Sequence[Links],
-) -> Report:
-    """A report with the rates of every model and of its controls."""
+) -> Analysis:
+    """An analysis with the rates of every model and of its controls."""
     rows: List[AssignmentRow] = []
     for name, path in zip(names, checkpoints):
         rows += assignment_rows(name, path, data, split, alignments)
@@ -266,4 +266,4 @@ def assignment_report(
         label: {row.system: (value, 0.0) for row in rows if (value := getattr(row, field)) is not None}
         for field, label in (("area", "area under the curve"), ("near", "within one step"))
     }
-    return report("assignment", title, text, rows, points(panels, title))
+    return make_analysis("assignment", title, text, rows, points(panels, title))

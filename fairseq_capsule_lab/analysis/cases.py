@@ -9,7 +9,7 @@ from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
 from fairseq_capsule_lab.analysis.charts import histogram
-from fairseq_capsule_lab.analysis.reports import Report, column, escaped
+from fairseq_capsule_lab.analysis.output import Analysis, column, escaped
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 
@@ -57,8 +57,8 @@ def mark(text: str, other: str) -> str:
     return " ".join(parts)
 
 
-def case_report(names: Sequence[str], cases: Sequence[Case], count: int) -> Report:
-    """A report: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
+def analyze_cases(names: Sequence[str], cases: Sequence[Case], count: int) -> Analysis:
+    """An analysis: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
     gains, losses = most_different(cases, count)
     mean = fmean(case.difference for case in cases)
     better, worse = (sum(sign * case.difference > 0 for case in cases) for sign in (1, -1))
@@ -77,7 +77,7 @@ def case_report(names: Sequence[str], cases: Sequence[Case], count: int) -> Repo
         f"chrF: {names[1]} − {names[0]}",
         f"The {better + worse} of {len(cases)} sentences with a difference",
     )
-    return Report("cases", "\n".join(sections), cases, figure)
+    return Analysis("cases", "\n".join(sections), cases, figure)
 
 
 def _side_by_side(case: Case, first: str, second: str) -> str:

@@ -11,7 +11,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.lengths import word_counts
-from fairseq_capsule_lab.analysis.reports import Report, column, report
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
@@ -84,9 +84,9 @@ def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) 
     return [coverage_rates(words, reference, translation) for translation in translations]
 
 
-def coverage_report(
+def analyze_coverage(
     names: Sequence[str], outputs: Sequence[Translations], training: Corpus = ((), ()), runs: int = 3
-) -> Report:
+) -> Analysis:
     """The rates of every output. Each rate is the mean over `runs` alignments, because eflomal samples alignments."""
     sampled = [aligned_rates(outputs, training) for _ in tqdm(range(runs), desc="align", disable=None)]
     rows = [
@@ -108,7 +108,7 @@ def coverage_report(
         "one alignment from the mean."
     )
     title = "Coverage of the source"
-    return report("coverage", title, text, rows, points(panels, title))
+    return make_analysis("coverage", title, text, rows, points(panels, title))
 
 
 def _mean_and_spread(values: Sequence[float]) -> Tuple[float, float]:

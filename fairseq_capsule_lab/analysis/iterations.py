@@ -17,7 +17,7 @@ from fairseq_capsule.mechanisms.base import active_mechanisms, mechanisms
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
-from fairseq_capsule_lab.analysis.reports import Report, column, report, series
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
@@ -91,7 +91,7 @@ def quality(
     return bleu, nll / tokens
 
 
-def iteration_report(
+def analyze_iterations(
     names: Sequence[str],
     checkpoints: Sequence[Path],
     data: Path,
@@ -102,7 +102,7 @@ def iteration_report(
     lenpen: float,
     lowercase: bool,
     tokenised: Optional[bool],
-) -> Report:
+) -> Analysis:
     """The quality of every checkpoint with every number of iterations; the last four are arguments of `quality`.
 
     Raises:
@@ -132,4 +132,4 @@ def iteration_report(
         f"On {split}, the trained models with other numbers of routing iterations. Tokenised BLEU, beam {beam}, length "
         f"penalty {lenpen:g}."
     )
-    return report("iterations", title, text, rows, lines(panels, list(map(str, numbers)), "iterations", title))
+    return make_analysis("iterations", title, text, rows, lines(panels, list(map(str, numbers)), "iterations", title))

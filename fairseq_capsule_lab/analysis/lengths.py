@@ -9,7 +9,7 @@ from typing import Dict, List, Sequence
 import numpy as np
 
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.reports import Report, column, report, series
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 from fairseq_capsule_lab.evaluation.scores import Measure
 
 EDGES = (10, 20, 30, 40, 50)
@@ -73,8 +73,8 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
     return rows
 
 
-def length_report(names: Sequence[str], measure: Measure, groups: Groups) -> Report:
-    """A report with the table and the chart of `by_length`."""
+def analyze_lengths(names: Sequence[str], measure: Measure, groups: Groups) -> Analysis:
+    """An analysis with the table and the chart of `by_length`."""
     rows = by_length(names, measure, groups)
     title = "By the length of the source"
     text = (
@@ -83,7 +83,7 @@ def length_report(names: Sequence[str], measure: Measure, groups: Groups) -> Rep
     )
     panels = series(rows, {measure.label: "bleu", "length ratio": "length_ratio"})
     ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
-    return report("lengths", title, text, rows, lines(panels, ticks, "words of the source (sentences)", title))
+    return make_analysis("lengths", title, text, rows, lines(panels, ticks, "words of the source (sentences)", title))
 
 
 def word_counts(sentences: Sequence[str]) -> List[int]:

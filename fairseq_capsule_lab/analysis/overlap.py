@@ -13,7 +13,7 @@ from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import bag_inputs, predicts_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, report, series
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 
 PARTS = 10
 WHOLE = "all"
@@ -59,7 +59,7 @@ class OverlapMean:
 
 
 @torch.no_grad()
-def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
+def analyze_overlap(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Analysis:
     """`r_OL` of models on a split, for the whole target and for each tenth of it, with teacher forcing.
 
     Raises:
@@ -87,4 +87,4 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     )
     of_parts = [row for row in rows if row.part != WHOLE]
     panels = series(of_parts, {"r_OL of PAST": "past", "r_OL of FUTURE": "future"})
-    return report("overlap", title, text, rows, lines(panels, tenths, "part of the target, %", title))
+    return make_analysis("overlap", title, text, rows, lines(panels, tenths, "part of the target, %", title))

@@ -15,7 +15,7 @@ from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.inspection.attention import encoder_attention
 from fairseq_capsule.inspection.statistics import Statistics, coupling_entropy
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, report
+from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def routing_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor
 
 
 @torch.no_grad()
-def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
+def analyze_routing(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Analysis:
     """The means of `routing_statistics` of models over a split, with teacher forcing.
 
     Raises:
@@ -70,4 +70,4 @@ def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
         "and 0 for a hard decision. attention_before and attention_after: the entropy of the attention of the "
         "encoder's last layer, without and with what changes its logits. The others are those of --log-routing."
     )
-    return report("routing", "What the models route", text, rows, None)
+    return make_analysis("routing", "What the models route", text, rows, None)

@@ -26,7 +26,7 @@ from fairseq_capsule_lab.cli.arguments import (
 from fairseq_capsule_lab.cli.commands import Group, argument, command, one_of, option, together
 
 if TYPE_CHECKING:
-    from fairseq_capsule_lab.analysis.reports import Report
+    from fairseq_capsule_lab.analysis.output import Analysis
     from fairseq_capsule_lab.evaluation.scores import Measure
     from fairseq_capsule_lab.evaluation.translations import Translations
 
@@ -87,7 +87,7 @@ def lengths(
     else:
         of_lengths = lengths.intervals(counts, intervals or lengths.EDGES)
     measure = _bleu(translations, lang, lowercase)
-    _write(lengths.length_report(system_names(names, outputs), measure, of_lengths), out, as_json)
+    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths), out, as_json)
 
 
 def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "Measure":
@@ -117,7 +117,7 @@ def coverage(
     as_json: bool,
 ) -> None:
     """CDR, under- and over-translation, from word alignments by eflomal."""
-    from fairseq_capsule_lab.analysis.coverage import coverage_report
+    from fairseq_capsule_lab.analysis.coverage import analyze_coverage
 
     labels, translations = system_names(names, outputs), _read(outputs, tokenized, remove_bpe)
     for output in translations:
@@ -126,7 +126,7 @@ def coverage(
     source, target = map(read_lines, train) if train else ([], [])
     if train and len(source) != len(target):
         raise UserError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
-    _write(coverage_report(labels, translations, (source, target), runs), out, as_json)
+    _write(analyze_coverage(labels, translations, (source, target), runs), out, as_json)
 
 
 @command("overlap", "gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -137,9 +137,9 @@ def overlap(
     checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str], as_json: bool
 ) -> None:
     """How many words of their bags PAST and FUTURE predict."""
-    from fairseq_capsule_lab.analysis.overlap import overlap_report
+    from fairseq_capsule_lab.analysis.overlap import analyze_overlap
 
-    _write(overlap_report(system_names(names, checkpoints), checkpoints, data, split), out, as_json)
+    _write(analyze_overlap(system_names(names, checkpoints), checkpoints, data, split), out, as_json)
 
 
 @command("assignment", "gdr.pt --data data/toy --alignments raw/alignments/test.align --out analysis", group=analyze)
@@ -158,10 +158,10 @@ def assignment(
 ) -> None:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
     from fairseq_capsule_lab.analysis.alignment import read_alignments
-    from fairseq_capsule_lab.analysis.assignment import assignment_report
+    from fairseq_capsule_lab.analysis.assignment import analyze_assignment
 
     labels, links = system_names(names, checkpoints), read_alignments(alignments)
-    _write(assignment_report(labels, checkpoints, data, split, links), out, as_json)
+    _write(analyze_assignment(labels, checkpoints, data, split, links), out, as_json)
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -182,16 +182,16 @@ def routing(
 ) -> None:
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
     from fairseq_capsule.hub import load
-    from fairseq_capsule_lab.analysis.routing import routing_report
+    from fairseq_capsule_lab.analysis.routing import analyze_routing
     from fairseq_capsule_lab.pages.inspection import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
-    report = routing_report(system_names(names, checkpoints), checkpoints, data, split)
+    analysis = analyze_routing(system_names(names, checkpoints), checkpoints, data, split)
     if show is not None:
         hub = load(checkpoints[0], data)
         (inspection,) = inspect_sources(hub, sentences_of_data(hub, split, [id]))
-        report = replace(report, kind=f"routing-{show}", figure=inspection.plot(show))
-    _write(report, out, as_json)
+        analysis = replace(analysis, kind=f"routing-{show}", figure=inspection.plot(show))
+    _write(analysis, out, as_json)
 
 
 @command("iterations", "gret.pt --data data/multi30k --iterations 1-5 --out analysis", group=analyze)
@@ -219,10 +219,10 @@ def iterations(
     as_json: bool,
 ) -> None:
     """Translation quality by number of routing iterations at inference."""
-    from fairseq_capsule_lab.analysis.iterations import iteration_report
+    from fairseq_capsule_lab.analysis.iterations import analyze_iterations
     from fairseq_capsule_lab.evaluation.translations import TOKENISED
 
-    report = iteration_report(
+    analysis = analyze_iterations(
         system_names(names, checkpoints),
         checkpoints,
         data,
@@ -234,7 +234,7 @@ def iterations(
         lowercase=lowercase,
         tokenised=TOKENISED[tokenized],
     )
-    _write(report, out, as_json)
+    _write(analysis, out, as_json)
 
 
 @command("cases", "transformer.out capsule.out --count 3 --out analysis", group=analyze)
@@ -256,11 +256,11 @@ def cases(
     as_json: bool,
 ) -> None:
     """Sentences that two systems translate most differently by chrF, side by side."""
-    from fairseq_capsule_lab.analysis.cases import case_report, compare
+    from fairseq_capsule_lab.analysis.cases import analyze_cases, compare
 
     labels = system_names(names, [first, second])
     one, other = _read([first, second], tokenized, remove_bpe)
-    _write(case_report(labels, compare(one, other, lowercase), count), out, as_json)
+    _write(analyze_cases(labels, compare(one, other, lowercase), count), out, as_json)
 
 
 def _read(outputs: Sequence[Path], tokenized: str, remove_bpe: str | None) -> list["Translations"]:
@@ -269,9 +269,9 @@ def _read(outputs: Sequence[Path], tokenized: str, remove_bpe: str | None) -> li
     return read_outputs(outputs, remove_bpe, TOKENISED[tokenized])
 
 
-def _write(report: "Report", out: Path, as_json: bool) -> None:
-    print(report.markdown)
-    paths = report.write(out)
+def _write(analysis: "Analysis", out: Path, as_json: bool) -> None:
+    print(analysis.markdown)
+    paths = analysis.write(out)
     print("wrote " + ", ".join(map(str, paths)))
     if as_json:
-        print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))
+        print(json.dumps({"kind": analysis.kind, "rows": [asdict(row) for row in analysis.rows]}))

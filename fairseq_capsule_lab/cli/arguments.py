@@ -132,12 +132,12 @@ def prepared_data(text: str) -> Path:
 
 
 def input_files(text: str) -> list[Path]:
-    """A type: files separated by commas, or patterns of files such as `capsule-*/generate.out`.
+    """A type: files separated by colons, or patterns of files such as `capsule-*/generate.out`.
 
     An existing file is no pattern: the folder of a run may have brackets in its name.
     """
     paths = []
-    for name in text.split(","):
+    for name in text.split(":"):
         paths += [name] if os.path.exists(name) else sorted(glob.glob(name)) or [name]
     return [input_file(path) for path in paths]
 

@@ -17,7 +17,7 @@ TASKS = ("translation", "capsule_translation", "capsule_summarization")  # other
 
 def licence(text: str) -> str:
     """A type: a name such as `mit` or `cc-by-4.0`."""
-    return errors.name("--license", text)
+    return errors.checked_name("--license", text)
 
 
 @command("export", "runs/student/checkpoint_best.pt data/multi30k student --to transformers")
@@ -46,7 +46,7 @@ def export(
         reason, library = to_fairseq.refusal(model), to_fairseq.NAME
     else:
         from fairseq_capsule_lab.export import to_transformers
-        from fairseq_capsule_lab.export.model_card import Origin
+        from fairseq_capsule_lab.export.model_card import CardFacts
 
         reason, library = to_transformers.refusal(model), to_transformers.NAME
     if reason is None and config.task._name not in TASKS:
@@ -64,8 +64,8 @@ def export(
             if to == "fairseq":
                 to_fairseq.write(model, task, folder)
             else:
-                origin = Origin(checkpoint, data, out, config.model._name, license or "unknown", scores)
-                to_transformers.write(model, task, sides, folder, origin, dtype)
+                facts = CardFacts(checkpoint, data, out, config.model._name, license or "unknown", scores)
+                to_transformers.write(model, task, sides, folder, facts, dtype)
     except UserError as error:
         raise UserError(f"{checkpoint}: {error}") from error
     print(f"wrote {out}: {source}-{target} for {library}")

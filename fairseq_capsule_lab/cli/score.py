@@ -123,7 +123,7 @@ def score(
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
         score = scores.evaluate(measure, samples, seed)
         reported[score.name] = asdict(score)
-        tqdm.write(_report(score, hypothesis, against, measure.digits))
+        tqdm.write(_described(score, hypothesis, against, measure.digits))
     if as_json:
         report = {
             "hypothesis": str(hypothesis),
@@ -137,7 +137,7 @@ def score(
         print(json.dumps(report))
 
 
-def _report(score: "Score", hypothesis: Path, other: Path | None, digits: int) -> str:
+def _described(score: "Score", hypothesis: Path, other: Path | None, digits: int) -> str:
     report = f"{score.label} = {score.score:.{digits}f}  ({score.text})\n    {score.line}"
     against = score.against
     if against and other:
@@ -163,8 +163,8 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
 
 @command("seeds", "raw/test.de --baseline 'transformer-*/generate.out' --system 'capsule-*/generate.out'")
 @SCORING
-@option("--baseline", input_files, "OUT,OUT,…", BASELINE, required=True)
-@option("--system", input_files, "OUT,OUT,…", SYSTEM, required=True, multiple=True)
+@option("--baseline", input_files, "OUT:OUT:…", BASELINE, required=True)
+@option("--system", input_files, "OUT:OUT:…", SYSTEM, required=True, multiple=True)
 def seeds(
     references: Sequence[Path],
     lang: str | None,

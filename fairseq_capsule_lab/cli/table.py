@@ -81,32 +81,32 @@ def reproduce(
     import torch
 
     from fairseq_capsule_lab.tables import commands
-    from fairseq_capsule_lab.tables.runs import Places
+    from fairseq_capsule_lab.tables.runs import Workspace
     from fairseq_capsule_lab.tables.steps import work_of
 
     definition = _load_table(table, figure)  # raises an error where there are no tables
     user_dir = click.get_current_context().meta.get("user_dir")
     plugin = Path(os.path.abspath(user_dir)) if user_dir else None
     profile = None if launcher == "local" else commands.cluster_profile(launcher)
-    places = Places(runs.absolute(), data.absolute(), Path.cwd(), plugin)
+    workspace = Workspace(runs.absolute(), data.absolute(), Path.cwd(), plugin)
     gpus = None if profile else torch.cuda.device_count()
     threads = cores or (CORES if profile else processes.cores())
-    work = work_of(definition, load_scale(scale), places, seeds, rows, baseline, gpus, threads)
+    work = work_of(definition, load_scale(scale), workspace, seeds, rows, baseline, gpus, threads)
     work.refuse_wrong_plugins()
     steps = work.steps()
     if dry_run:
-        for step in commands.missing(steps, work.cells, places.runs):
+        for step in commands.missing(steps, work.cells, workspace.runs):
             print(step)
         return
     work.refuse_missing_corpora()
-    folder, tables = Folder(str(runs)), places.runs / scale / "tables"
+    folder, tables = Folder(str(runs)), workspace.runs / scale / "tables"
     try:
         with folder.locked():
             if baseline:
                 work.adopt(baseline)
-            steps = commands.missing(steps, work.cells, places.runs)
+            steps = commands.missing(steps, work.cells, workspace.runs)
             for step in steps:
-                (places.runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
+                (workspace.runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
             if not steps:
                 print("nothing to be done: all steps were done before")
                 failed = False
@@ -136,13 +136,13 @@ def _show(
 ) -> None:
     """Print a table from its results so far, and write it."""
     from fairseq_capsule_lab.tables import printing, results
-    from fairseq_capsule_lab.tables.runs import Places
+    from fairseq_capsule_lab.tables.runs import Workspace
 
-    places, scale = Places(runs, Path()), load_scale(scale_name)
-    figures = results.gather(table, scale, places)
+    workspace, scale = Workspace(runs, Path()), load_scale(scale_name)
+    figures = results.gather(table, scale, workspace)
     folder = out or runs / scale.name / "tables"
     paths = printing.write(figures, folder, figure)
     if curves:
-        paths += printing.curves(table, scale, places).write(folder)
+        paths += printing.curves(table, scale, workspace).write(folder)
     print(printing.markdown(figures))
     print("wrote " + ", ".join(map(str, paths)))

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import one_line
+from capsule_routing.text.preparation import clean_chinese
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
@@ -52,7 +52,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
         for name, fields in _documents(path):
             text, summary = (fields.get(field, "") for field in ("short_text", "summary"))
             if least:
-                score = one_line(fields.get("human_label", ""))
+                score = clean_chinese(fields.get("human_label", ""))
                 if not score.isdecimal():
                     raise UserError(f"{path}, doc {name}: <human_label> is '{score}', not a score: fix it")
                 if int(score) < least:
@@ -61,7 +61,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             elif BROKEN.search(text + summary):
                 dropped += 1
                 continue
-            pair = one_line(text), one_line(summary)
+            pair = clean_chinese(text), clean_chinese(summary)
             if not all(pair):
                 raise UserError(f"{path}, doc {name}: no characters in its text or summary: remove the doc")
             for line, file in zip(pair, files):

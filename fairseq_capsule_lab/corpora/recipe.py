@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.errors import whole
+from fairseq_capsule_lab.errors import checked_integer
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
@@ -90,7 +90,7 @@ class Recipe(NamedTuple):
 
 def length(text: str) -> int | None:
     """Return a maximum length. `none` is none."""
-    return None if text == "none" else whole("--max-length", text)
+    return None if text == "none" else checked_integer("--max-length", text)
 
 
 ARCHIVES = "The folder of the archives, named as published; without it they are downloaded (MIRROR=URL: from there):"

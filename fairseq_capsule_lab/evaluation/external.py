@@ -34,7 +34,7 @@ def external_measures(options: Sequence[str], systems: Sequence[Translations]) -
     measures: List[Measure] = []
     for option in options:
         label, _, file = option.partition("=")
-        name = errors.name("--external", label)
+        name = errors.checked_name("--external", label)
         if name in (*OWN, *(measure.name for measure in measures)):
             raise UserError(f"--external {name}: another measure has this name; choose another one")
         lists = _lists(Path(file))

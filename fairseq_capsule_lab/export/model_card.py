@@ -49,7 +49,7 @@ print(tokenizer.batch_decode(translations, skip_special_tokens=True))
 
 
 @dataclass(frozen=True)
-class Origin:
+class CardFacts:
     """What `fairseq-capsule export` was called with, and the name of the model's architecture."""
 
     checkpoint: Path
@@ -60,38 +60,38 @@ class Origin:
     scores: Optional[Path]
 
 
-def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPreparation], origin: Origin) -> str:
+def model_card(model: BaseFairseqModel, sides: tuple[TextPreparation, TextPreparation], facts: CardFacts) -> str:
     """Return the model card in Markdown. `sides` is how the text of source and target was prepared.
 
     Raises:
         UserError: the file with the scores is damaged.
     """
     mechanisms = mechanisms_in(model)
-    with open(origin.checkpoint, "rb") as file:
+    with open(facts.checkpoint, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    settings = settings_of(origin.data)
+    settings = settings_of(facts.data)
     data = [
         settings["script"],
         *(f"{name} {value}" for name, value in settings.items() if name not in ("script", "from")),
     ]
     # Names without their folders, which are those of a machine.
-    command = ["fairseq-capsule", "export", *(path.name for path in (origin.checkpoint, origin.data, origin.out))]
+    command = ["fairseq-capsule", "export", *(path.name for path in (facts.checkpoint, facts.data, facts.out))]
     rows = {
         "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
         "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
         "interpretation of the paper": in_words(interpretations(model.cfg)),
         "data": ", ".join(data),
-        "checkpoint": f"`{origin.checkpoint.name}`, SHA-256 `{digest}`",
+        "checkpoint": f"`{facts.checkpoint.name}`, SHA-256 `{digest}`",
         "made by": f"`{shlex.join([*command, '--to', 'transformers'])}`, version {__version__}",
     }
     return CARD.format(
         source=rules_of(sides[0].language),
         target=rules_of(sides[1].language),
-        license=origin.license,
-        architecture=origin.architecture,
+        license=facts.license,
+        architecture=facts.architecture,
         summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items() if value),
-        scores="\n".join(["## Scores", "", *_scores(origin.scores)]) if origin.scores else "It has no scores yet.",
+        scores="\n".join(["## Scores", "", *_scores(facts.scores)]) if facts.scores else "It has no scores yet.",
     )
 
 

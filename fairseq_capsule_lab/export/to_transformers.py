@@ -15,7 +15,7 @@ from capsule_routing.huggingface.tokenization import FILES
 from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule_lab.export import transformer
-from fairseq_capsule_lab.export.model_card import Origin, model_card
+from fairseq_capsule_lab.export.model_card import CardFacts, model_card
 
 NAME = "transformers"
 Sides = Tuple[TextPreparation, TextPreparation]  # of source and target
@@ -40,20 +40,20 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
 
 
 def write(
-    model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, origin: Origin, dtype: Optional[str] = None
+    model: BaseFairseqModel, task: Any, sides: Sides, folder: Path, facts: CardFacts, dtype: Optional[str] = None
 ) -> None:
     """Write a model that `refusal` accepts into a new folder, with its tokenizer and a model card.
 
     Args:
         task: has the dictionaries.
         sides: how the text of source and target was prepared.
-        origin: for the model card.
+        facts: for the model card.
         dtype: float16 or bfloat16; by default that of the model.
 
     Raises:
         UserError: see `model_card`.
     """
-    card = model_card(model, sides, origin)
+    card = model_card(model, sides, facts)
     logging.disable_progress_bar()
     copy = exported(model)
     if dtype:

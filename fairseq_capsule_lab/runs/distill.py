@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import BinaryIO
 
-from fairseq_capsule_lab.errors import place
+from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
@@ -42,7 +42,9 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
     require_tools("fairseq-generate")
     plugin = plugins.plugin("--user-dir", args.user_dir)
     gpus = visible_gpus(os.environ)
-    teacher, data = (place(what, path.resolve()) for what, path in (("TEACHER", args.teacher), ("DATA", args.data)))
+    teacher, data = (
+        checked_path(what, path.resolve()) for what, path in (("TEACHER", args.teacher), ("DATA", args.data))
+    )
     source, target, longest = check_teacher(str(teacher), str(data), plugin != plugins.OWN)
     lenpen, number = f"{args.lenpen:g}", args.shards
     pair = f"{source}-{target}"

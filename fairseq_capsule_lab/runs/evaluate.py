@@ -11,7 +11,7 @@ from typing import BinaryIO
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import place
+from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
@@ -57,7 +57,7 @@ class EvaluationRun:
     """
 
     def __init__(self, args: EvaluationArguments):
-        run, data = (place(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
+        run, data = (checked_path(name, path.resolve()) for name, path in (("RUN", args.run), ("DATA", args.data)))
         folder = RunFolder(run)
         if not any(run.glob("checkpoint*.pt")):
             raise UserError(f"{args.run}: no checkpoints; name the run folder of a training")
@@ -65,7 +65,7 @@ class EvaluationRun:
             raise UserError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
         settings = folder.settings()
         self.binarised, self.raw = data / "bin", data / "raw"
-        self.results = run / errors.name("--results", args.results)
+        self.results = run / errors.checked_name("--results", args.results)
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)

@@ -7,7 +7,7 @@ a run folder does.
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.errors import place
+from fairseq_capsule_lab.errors import checked_path
 
 KEY = "common.user_dir"
 OWN = Path(__file__).resolve().parents[2] / "fairseq_capsule"  # the plugin of this distribution
@@ -21,7 +21,7 @@ def plugin(name: str, named: str | None, beside: Path = OWN) -> Path:
     """
     if named in (None, "", DEFAULT):
         return beside
-    folder = place(name, str(named))
+    folder = checked_path(name, str(named))
     if not (folder / "__init__.py").exists():
         raise UserError(f"{name} {folder}: no package there; name the folder that contains __init__.py")
     return beside if folder.resolve() == beside.resolve() else folder

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.errors import place, quoted, whole
+from fairseq_capsule_lab.errors import checked_integer, checked_path, quoted
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
@@ -54,8 +54,10 @@ class TrainingPlan:
 
 def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPlan:
     """Check the places and options of train.sh and its Hydra settings, and plan the training."""
-    config, data = (place(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data)))
-    out = place("OUT", args.out)
+    config, data = (
+        checked_path(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data))
+    )
+    out = checked_path("OUT", args.out)
     if config.suffix != ".yaml":
         raise UserError(f"{args.config}: not a YAML file; name one of configs/, such as configs/toy/combined.yaml")
     if not any(data.glob("train.*.bin")):
@@ -71,7 +73,7 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
     if args.like_baseline:  # the model reads the baseline's sizes when it is built
         if any(word.lstrip("+").startswith("task.init_from_baseline=") for word in overrides):
             raise UserError("--like-baseline already sets task.init_from_baseline; leave it out")
-        baseline = place("--like-baseline", args.like_baseline.resolve())
+        baseline = checked_path("--like-baseline", args.like_baseline.resolve())
         overrides += [f"++task.init_from_baseline={quoted(baseline)}", "++task.like_baseline=true"]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(read_configuration(config, overrides, own))
@@ -103,7 +105,7 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
         bound = Settings(settings.config, {**origin, "batch": batch.partition(" = ")[2]})
     device = "GPU" if machines.gpus else "CPU"
     where = f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {args.precision}"
-    max_update = whole("optimization.max_update", settings.get("optimization.max_update", 0), low=0)
+    max_update = checked_integer("optimization.max_update", settings.get("optimization.max_update", 0), low=0)
     seed = settings.get("common.seed", 1)
     return TrainingPlan(machines, data, command, _own_checkpoint(settings), bound, where, batch, max_update, seed)
 
@@ -130,15 +132,15 @@ def accumulation(settings: Settings, processes: int, tokens: int | None) -> tupl
 
     It is a UserError if `tokens` cannot be reached, or a size is not a number.
     """
-    size, unit = whole("dataset.max_tokens", settings.get("dataset.max_tokens", 0), low=0), "tokens"
+    size, unit = checked_integer("dataset.max_tokens", settings.get("dataset.max_tokens", 0), low=0), "tokens"
     if not size:
-        size, unit = whole("dataset.batch_size", settings.get("dataset.batch_size", 0), low=0), "sentences"
+        size, unit = checked_integer("dataset.batch_size", settings.get("dataset.batch_size", 0), low=0), "sentences"
     if not size:
         raise UserError("no batch size; give dataset.max_tokens=N")
     times = settings.get("optimization.update_freq", [1])
     if not isinstance(times, list):
         raise UserError(f"optimization.update_freq must be a list such as [{times}]")
-    times = [whole("optimization.update_freq", number) for number in times]
+    times = [checked_integer("optimization.update_freq", number) for number in times]
     step = size * processes
     if tokens:
         if unit != "tokens":

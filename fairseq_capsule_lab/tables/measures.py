@@ -1,7 +1,4 @@
-"""Measures of a run: for each, the command that reports it and where the figure is in the report.
-
-A report is the last line that the command prints, a JSON object.
-"""
+"""Measures of a run: for each, the command and where the figure is in the JSON object, its last line."""
 
 from dataclasses import dataclass
 from statistics import fmean
@@ -11,7 +8,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
-from fairseq_capsule_lab.tables.reports import finite
+from fairseq_capsule_lab.tables.json_files import finite
 from fairseq_capsule_lab.tables.runs import GIVEN, Run, composed_of, task_of
 
 
@@ -20,10 +17,10 @@ class RunMeasure:
     """One measure.
 
     Attributes:
-        source: the command of `SOURCES` that writes the report; None for the scores of evaluate.sh.
-        read: finds the figure in the report.
+        source: the command of `SOURCES` that prints the object; None for the scores of evaluate.sh.
+        read: finds the figure in the object.
         score: the name of a score of evaluate.sh.
-        compared: a report's figure is compared with that of the other row, seed by seed.
+        compared: its figure is compared with that of the other row, seed by seed.
         by_words: it has several figures, by the number of source words.
     """
 
@@ -34,13 +31,13 @@ class RunMeasure:
     compared: bool = False
     by_words: bool = False
 
-    def figures(self, report: Dict[str, Any]) -> Dict[str, float]:
-        """The figures in a report by the number of source words; by "" if there is one. Errors as in `finite`."""
-        figures = self.read(report) if self.by_words else {"": self.read(report)}
+    def figures(self, printed: Dict[str, Any]) -> Dict[str, float]:
+        """The figures in an object by the number of source words; by "" if there is one. Errors as in `finite`."""
+        figures = self.read(printed) if self.by_words else {"": self.read(printed)}
         return {point: finite(figure) for point, figure in figures.items()}
 
 
-# --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
+# --- sources: the commands that measure; `command` replaces the words in braces --------------------------------------
 
 ROUTING = "fairseq-capsule {{plugin}} analyze routing {{checkpoint}} --data {{bin}} --show {} --out {{out}} --json"
 SOURCES = {
@@ -48,7 +45,7 @@ SOURCES = {
     "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
     "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
     "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
-    # These also draw a sentence, or the sentences that differ most, beside their report.
+    # These also draw a sentence, or the sentences that differ most, beside their figures.
     "attention": ROUTING.format("encoder_attention"),
     "past-future": ROUTING.format("past_future"),
     "capsules": ROUTING.format("capsules"),
@@ -83,14 +80,14 @@ def command(source: str, run: Run) -> List[str]:
         "{generated}": [run.folder.evaluation("test").translations],
         "{source}": [tokenised / f"train.{task.source_lang}"],
         "{target}": [tokenised / f"train.{task.target_lang}"],
-        "{case}": ["--lowercase"] if "--lowercase" in run.setting.decode else [],
+        "{case}": ["--lowercase"] if "--lowercase" in run.setup.decode else [],
         "{lang}": ["--lang", task.target_lang],
         "{python}": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules beside them
         "{plugin}": plugin_option(run),
         "{arch}": [arch],
         "{model}": model,
-        "{throughput}": run.setting.throughput,
-        "{latency}": run.setting.latency,
+        "{throughput}": run.setup.throughput,
+        "{latency}": run.setup.latency,
         "{throughput.py}": [benchmarks / "throughput.py"],
         "{latency.py}": [benchmarks / "latency.py"],
     }
@@ -114,48 +111,48 @@ def model_options(run: Run) -> Tuple[str, List[str]]:
 
 
 def _score(name: str) -> RunMeasure:
-    return RunMeasure(None, lambda report: report["scores"][name]["score"], score=name)
+    return RunMeasure(None, lambda printed: printed["scores"][name]["score"], score=name)
 
 
 def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
-    return lambda report: factor * report["rows"][0][key]
+    return lambda printed: factor * printed["rows"][0][key]
 
 
 def _statistic(name: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
     """A figure of `analyze routing`."""
-    return lambda report: factor * next(row["value"] for row in report["rows"] if row["statistic"] == name)
+    return lambda printed: factor * next(row["value"] for row in printed["rows"] if row["statistic"] == name)
 
 
 def _changed(sign: int) -> Callable[[Dict[str, Any]], float]:
     """The share of the sentences, in percent, that a run translates better (1) or worse (-1) than its baseline."""
-    return lambda report: 100 * fmean(sign * row["difference"] > 0 for row in report["rows"])
+    return lambda printed: 100 * fmean(sign * row["difference"] > 0 for row in printed["rows"])
 
 
 def _by_words(key: str) -> Callable[[Dict[str, Any]], Dict[str, float]]:
-    return lambda report: {row["words"]: row[key] for row in report["rows"]}
+    return lambda printed: {row["words"]: row[key] for row in printed["rows"]}
 
 
 MEASURES: Dict[str, RunMeasure] = {
     "bleu": _score("tokenised_bleu"),
     "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
     **{name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)},
-    "parameters": RunMeasure("size", lambda report: report["models"][0]["parameters"], 0),
+    "parameters": RunMeasure("size", lambda printed: printed["models"][0]["parameters"], 0),
     "parameters_without_embeddings": RunMeasure(
-        "size", lambda report: report["models"][0]["parameters"] - report["models"][0]["embeddings"], 0
+        "size", lambda printed: printed["models"][0]["parameters"] - printed["models"][0]["embeddings"], 0
     ),
     "nll": RunMeasure("nll", _row("nll"), 3, compared=True),
     # With guided losses if the architecture has them.
     "speed_train": RunMeasure(
-        "throughput-train", lambda report: report["ratios"].get(f"{report['arch']} + losses", report["ratio"])
+        "throughput-train", lambda printed: printed["ratios"].get(f"{printed['arch']} + losses", printed["ratio"])
     ),
-    "speed_generate": RunMeasure("throughput-generate", lambda report: report["ratio"]),
-    "latency": RunMeasure("latency", lambda report: report["milliseconds"][report["archs"][0]]["mean"], 1),
-    "latency_ratio": RunMeasure("latency", lambda report: report["speedup"][report["archs"][0]]),
+    "speed_generate": RunMeasure("throughput-generate", lambda printed: printed["ratio"]),
+    "latency": RunMeasure("latency", lambda printed: printed["milliseconds"][printed["archs"][0]]["mean"], 1),
+    "latency_ratio": RunMeasure("latency", lambda printed: printed["speedup"][printed["archs"][0]]),
     **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
     "cdr": RunMeasure("coverage", _row("cdr"), 3),
     "over_translation": RunMeasure("coverage", _row("over")),
     "under_translation": RunMeasure("coverage", _row("under")),
-    # The first row of the report is about the whole target.
+    # The first row is about the whole target.
     "overlap_past": RunMeasure("overlap", _row("past"), 3),
     "overlap_future": RunMeasure("overlap", _row("future"), 3),
     "attention_entropy_before": RunMeasure("attention", _statistic("attention_before"), 3),

@@ -8,13 +8,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 from matplotlib.figure import Figure as Plot
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.analysis import charts, reports
-from fairseq_capsule_lab.analysis.reports import Report, escaped
+from fairseq_capsule_lab.analysis import charts, output
+from fairseq_capsule_lab.analysis.output import Analysis, escaped
 from fairseq_capsule_lab.runs.training_log import read_curves
 from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
 from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
-from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
+from fairseq_capsule_lab.tables.runs import GIVEN, Workspace, run_of
 from fairseq_capsule_lab.tables.scales import Scale
 
 FROM_SCRATCH, FINE_TUNED = "NLL in bits, from scratch", "NLL in bits, fine-tuned"
@@ -125,7 +125,7 @@ def plot(results: Results) -> Optional[Plot]:
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
     """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
     drawn = plot(results) if figure or "-figure" in results.table.name else None
-    return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
+    return Analysis(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 
 
 def _points(results: Results, number: int) -> List[str]:
@@ -173,10 +173,11 @@ def _notes(results: Results) -> Iterator[str]:
     if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
-        reports = ", ".join(column.label for column in table.columns if MEASURES[column.measure].compared)
+        of_seeds = ", ".join(column.label for column in table.columns if MEASURES[column.measure].compared)
+        only = f" ({escaped(of_seeds)}: over seeds only)" if of_seeds else ""
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
-            f"over seeds and sentences{f' ({escaped(reports)}: over seeds only)' if reports else ''}, and its p after "
+            f"over seeds and sentences{only}, and its p after "
             "Holm's correction for the rows of the column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
@@ -235,13 +236,13 @@ def _grid(results: Results, axis: str, series: Optional[str]) -> Plot:
 def _over_a_column(results: Results, x: str, y: str) -> Plot:
     """One point for each row. A model compared with itself has the ratio 1, which is not measured."""
     labels = [column.label for column in results.table.columns]
-    places: Dict[str, Tuple[float, float, float]] = {}
+    points: Dict[str, Tuple[float, float, float]] = {}
     for row, cells in results.cells.items():
         over, height = (cells[labels.index(label)].get("", Figures()) for label in (x, y))
         across = 1.0 if over.missing == "" else over.mean
         if across is not None and height.mean is not None:
-            places[row] = (across, height.mean, height.spread or 0)
-    return charts.scatter(places, x, y, results.table.title)
+            points[row] = (across, height.mean, height.spread or 0)
+    return charts.scatter(points, x, y, results.table.title)
 
 
 def _point(point: str) -> str:
@@ -255,15 +256,15 @@ def _point(point: str) -> str:
 class Point:
     """The validation NLL of a row, in bits per token, over seeds."""
 
-    row: str = reports.column("system")
-    updates: int = reports.column("updates")
-    seeds: int = reports.column("seeds")
-    mean: float = reports.column("mean", 3)
-    low: float = reports.column("lowest", 3)
-    high: float = reports.column("highest", 3)
+    row: str = output.column("system")
+    updates: int = output.column("updates")
+    seeds: int = output.column("seeds")
+    mean: float = output.column("mean", 3)
+    low: float = output.column("lowest", 3)
+    high: float = output.column("highest", 3)
 
 
-def curves(table: Table, scale: Scale, places: Places) -> Report:
+def curves(table: Table, scale: Scale, workspace: Workspace) -> Analysis:
     """Read the training logs of all rows.
 
     Only the updates at which every seed of the row was validated have a point.
@@ -274,8 +275,8 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     points: List[Point] = []
     panels: Dict[str, Dict[str, charts.Band]] = {FROM_SCRATCH: {}, FINE_TUNED: {}}
     for row in table.to_run():
-        seeds = trained_seeds(scale, places)
-        runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
+        seeds = trained_seeds(scale, workspace)
+        runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, workspace) for seed in seeds)
         logs = [read_curves(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
         nlls = [log["nll_loss"] for log in logs if "nll_loss" in log]
         of_row = []
@@ -287,7 +288,9 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
             columns = zip(*((point.updates, point.mean, point.low, point.high) for point in of_row))
             panels[FINE_TUNED if row.on else FROM_SCRATCH][row.label] = charts.Band(*columns)
     if not points:
-        raise UserError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
+        raise UserError(
+            f"--curves: no run of {table.name} at scale {scale.name} has a training log in {workspace.runs}"
+        )
     text = "Validation NLL in bits per token; mean, lowest and highest of the seeds."
     drawn = charts.bands({label: panel for label, panel in panels.items() if panel}, "updates", table.title)
-    return reports.report(f"{table.name}-curves", table.title, text, points, drawn)
+    return output.make_analysis(f"{table.name}-curves", table.title, text, points, drawn)

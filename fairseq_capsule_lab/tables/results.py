@@ -10,13 +10,13 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from capsule_routing.errors import UserError, one_line
-from fairseq_capsule_lab.analysis.reports import escaped
+from fairseq_capsule_lab.analysis.output import escaped
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import Column, Row, Table
+from fairseq_capsule_lab.tables.json_files import finite, read_object, reading
 from fairseq_capsule_lab.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
-from fairseq_capsule_lab.tables.reports import finite, read_report, reading
-from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
+from fairseq_capsule_lab.tables.runs import Run, Workspace, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
 
 
@@ -82,20 +82,20 @@ class Results:
         return self.cells.get(row.label, ({"": Figures(missing="")},) * len(self.table.columns))
 
 
-def gather(table: Table, scale: Scale, places: Places) -> Results:
+def gather(table: Table, scale: Scale, workspace: Workspace) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        UserError: the table has an unknown measure or configuration, or a report that exists cannot be read.
+        UserError: the table has an unknown measure or configuration, or a file of figures cannot be read.
     """
     require_measures(table)
-    trained = trained_seeds(scale, places)
+    trained = trained_seeds(scale, workspace)
     rows = table.to_run()
     columns: List[List[Points]] = []
     labels: List[Optional[str]] = []
     stands_in: List[Optional[str]] = []
     for column in table.columns:
-        compared = [[compared_runs(table, row, column, scale, seed, places) for seed in trained] for row in rows]
+        compared = [[compared_runs(table, row, column, scale, seed, workspace) for seed in trained] for row in rows]
         points = [_points(list(dict.fromkeys(pairs)), column) for pairs in compared]
         with_effect = [of_row for of_row in points if of_row.get("", Figures()).effect]
         effects = [effect for of_row in with_effect if (effect := of_row[""].effect)]
@@ -103,39 +103,39 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
             of_row[""] = replace(of_row[""], effect=effect)
         columns.append(points)
         labels.append(_label([run for pairs in compared for run, _ in pairs], column))
-        setting = scale.setting(table.paper, column.corpus[0], big=False)
-        missing = ", ".join(split for split in column.splits if split not in setting.splits)
-        corpus = setting.configs + (f" (without {missing})" if missing else "")
-        stands_in.append(corpus if setting.stands_in else None)
+        setup = scale.setup(table.paper, column.corpus[0], big=False)
+        missing = ", ".join(split for split in column.splits if split not in setup.splits)
+        corpus = setup.configs + (f" (without {missing})" if missing else "")
+        stands_in.append(corpus if setup.stands_in else None)
     cells = {row.label: of_row for row, of_row in zip(rows, zip(*columns))}
     return Results(table, scale, cells, tuple(labels), tuple(stands_in))
 
 
-def trained_seeds(scale: Scale, places: Places) -> List[int]:
+def trained_seeds(scale: Scale, workspace: Workspace) -> List[int]:
     """The seeds that a run at this scale has a folder for, or 1."""
-    names = {path.name for path in (places.runs / scale.name).glob("*/*/seed*")}
+    names = {path.name for path in (workspace.runs / scale.name).glob("*/*/seed*")}
     return sorted(int(name[4:]) for name in names if re.fullmatch(r"seed\d+", name)) or [1]
 
 
 def measured(folder: RunFolder, measure: RunMeasure) -> Optional[Dict[str, float]]:
-    """The figures of a measure in its report in `RUN/measures`, by the number of words; None without a report.
+    """The figures of a measure in its file in `RUN/measures`, by the number of words; None without a file.
 
     Raises:
-        UserError: the report is damaged.
+        UserError: the file is damaged.
     """
     path = folder.path / "measures" / f"{measure.source}.json"
-    report = read_report(path)
-    if report is None:
+    printed = read_object(path)
+    if printed is None:
         return None
     with reading(path):
-        return measure.figures(report)
+        return measure.figures(printed)
 
 
 def _points(pairs: List[Pair], column: Column) -> Points:
     """The figures of a row over the seeds that have them."""
     if not applies(column, pairs[0][0]):
         return {"": Figures(missing="")}
-    read = _score if MEASURES[column.measure].score else _report
+    read = _score if MEASURES[column.measure].score else _measurement
     of_seeds = [(pair, read(*pair, column)) for pair in pairs]
     found = {pair: points for pair, points in of_seeds if not any(figures.missing for figures in points.values())}
     if not found:
@@ -160,13 +160,13 @@ def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     if other is None:
         return None
     differences, errors = [], []
-    for split in (split for split in column.splits if split in run.setting.splits):
-        path = run.places.runs / run.comparison(other, [run.seed for run, _ in pairs], split)
-        report = read_report(path)
-        if report is None:
+    for split in (split for split in column.splits if split in run.setup.splits):
+        path = run.workspace.runs / run.comparison(other, [run.seed for run, _ in pairs], split)
+        printed = read_object(path)
+        if printed is None:
             return None
         with reading(path):
-            theirs, ours = report["scores"][measure.score]
+            theirs, ours = printed["scores"][measure.score]
             both = zip(ours["scores"], theirs["scores"], strict=True)
             of_seeds = [finite(our) - finite(their) for our, their in both]
             errors.append(finite(ours["effect"]["error_over_sentences"]))
@@ -180,16 +180,16 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
     """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
     measure = MEASURES[column.measure]
     values, tests = [], []
-    splits = [split for split in column.splits if split in run.setting.splits]
+    splits = [split for split in column.splits if split in run.setup.splits]
     if not splits:
-        return _none(f"{run.setting.data} has no split {', '.join(column.splits)}")
+        return _none(f"{run.setup.data} has no split {', '.join(column.splits)}")
     for split in splits:
         evaluation = run.folder.evaluation(split)
-        scores = read_report(evaluation.scores_file)
+        scores = read_object(evaluation.scores_file)
         if scores is None:
             return _none(_untrained(run) or f"{split} is not scored")
-        path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
-        compared = read_report(path) if other else None
+        path = run.workspace.runs / run.comparison(other, [run.seed], split) if other else Path()
+        compared = read_object(path) if other else None
         with reading(evaluation.scores_file):
             values.append(finite(measure.read(scores)))
         if compared is not None:
@@ -203,8 +203,8 @@ def _score(run: Run, other: Optional[Run], column: Column) -> Points:
     return {"": Figures((statistics.mean(values),), differences, ps)}
 
 
-def _report(run: Run, other: Optional[Run], column: Column) -> Points:
-    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
+def _measurement(run: Run, other: Optional[Run], column: Column) -> Points:
+    """The figures of a file in `RUN/measures`, and their difference to those of the other run if it has the file."""
     measure = MEASURES[column.measure]
     values = measured(run.folder, measure)
     if values is None:
@@ -236,7 +236,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
     for run in runs if measure.score else ():
         for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
-            scores = read_report(evaluation.scores_file)
+            scores = read_object(evaluation.scores_file)
             if scores is None:
                 continue
             with reading(evaluation.scores_file):

@@ -18,7 +18,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.number_sets import as_ranges
 from fairseq_capsule_lab.runs import RunFolder, plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
-from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
+from fairseq_capsule_lab.tables.scales import Regime, Scale, Setup
 
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
@@ -26,7 +26,7 @@ PROBE = "probe"
 
 
 @dataclass(frozen=True)
-class Places:
+class Workspace:
     """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
 
     Attributes:
@@ -49,35 +49,35 @@ class Run:
         overrides: the overrides of its row and corpus that change a setting, sorted, without the plugin.
         baseline: the run that it starts from.
         teacher: the run whose translations are its training data.
-        places: where its folder and its corpus are.
+        workspace: where its folder and its corpus are.
         user_dir: the plugin that its row names, as written there; empty if it names none.
     """
 
     scale: str
-    setting: Setting
+    setup: Setup
     config: str
     overrides: Words
     seed: int
     baseline: Optional["Run"] = None
     teacher: Optional["Run"] = None
     user_dir: str = ""
-    places: Places = Places(Path(), Path())
+    workspace: Workspace = Workspace(Path(), Path())
 
     @property
     def regime(self) -> Regime:
-        return self.setting.on_baseline if self.baseline else self.setting.from_scratch
+        return self.setup.on_baseline if self.baseline else self.setup.from_scratch
 
     @property
     def all_overrides(self) -> Words:
-        return (*self.setting.overrides, *self.regime.overrides, *self.overrides)
+        return (*self.setup.overrides, *self.regime.overrides, *self.overrides)
 
     @property
     def title(self) -> str:
         """Its settings without scale, corpus and seed, as the name of a folder and a value of a Hydra override."""
-        words = [word for word in self.setting.overrides if not _is_setting(word)]
+        words = [word for word in self.setup.overrides if not _is_setting(word)]
         for word in self.overrides:
             rest = word.removeprefix("model.")
-            is_group = (CONFIGS / self.setting.configs / rest.partition("=")[0]).is_dir()  # a group of the shorter name
+            is_group = (CONFIGS / self.setup.configs / rest.partition("=")[0]).is_dir()  # a group of the shorter name
             words.append(word if is_group else rest)
         words += [f"user_dir={Path(self.user_dir).name}"] if self.user_dir else []
         words = [self.config, *sorted(words)]
@@ -92,16 +92,16 @@ class Run:
 
     @property
     def folder(self) -> RunFolder:
-        return RunFolder(self.places.runs / self.name)
+        return RunFolder(self.workspace.runs / self.name)
 
     @property
     def corpus(self) -> Path:
-        return self.places.data / self.setting.data
+        return self.workspace.data / self.setup.data
 
     @property
     def plugin(self) -> Optional[Path]:
         """The plugin that defines its model; None for this package."""
-        return Path(os.path.abspath(self.places.here / self.user_dir)) if self.user_dir else self.places.plugin
+        return Path(os.path.abspath(self.workspace.here / self.user_dir)) if self.user_dir else self.workspace.plugin
 
     @property
     def is_averaged(self) -> bool:
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def system(self) -> str:
-        return "/".join([self.scale, self.setting.data, self.title])
+        return "/".join([self.scale, self.setup.data, self.title])
 
     @property
     def name(self) -> str:
@@ -134,7 +134,9 @@ class Run:
         return self.folder.path / ("checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt")
 
 
-def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:
+def run_of(
+    table: Table, row: Row, column: Column, scale: Scale, seed: int, workspace: Workspace, given: bool = False
+) -> Run:
     """The run of a row for a column.
 
     Args:
@@ -145,19 +147,19 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
 
     def build(row: Row) -> Run:
         config, *words = row.run or ()
-        setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
-        words = [filled(word, {**dict(setting.words), **row.at}) for word in words]
-        overrides = sorted([*words, *([] if setting.stands_in else of_corpus)])
+        setup = scale.setup(table.paper, corpus, any(word.startswith("size=big") for word in words))
+        words = [filled(word, {**dict(setup.words), **row.at}) for word in words]
+        overrides = sorted([*words, *([] if setup.stands_in else of_corpus)])
         user_dirs = [word.partition("=")[2] for word in overrides if word.startswith(f"{plugins.KEY}=")]
         user_dir = user_dirs[-1] if user_dirs and user_dirs[-1] != plugins.DEFAULT else ""
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
-        regime = setting.on_baseline if baseline else setting.from_scratch
-        changed = _without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
-        run = Run(scale.name, setting, config, changed, seed, baseline, teacher, user_dir, places)
+        regime = setup.on_baseline if baseline else setup.from_scratch
+        changed = _without_defaults(setup.configs, config, (*setup.overrides, *regime.overrides), overrides)
+        run = Run(scale.name, setup, config, changed, seed, baseline, teacher, user_dir, workspace)
         # A teacher may have any size.
         is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in table.rows)
         if is_needed and config == BASELINE and not run.has_other_architecture:
-            replacement = Run(scale.name, setting, GIVEN, (), 0, places=places)
+            replacement = Run(scale.name, setup, GIVEN, (), 0, workspace=workspace)
             if given or replacement.checkpoint.is_symlink():
                 return replacement
         return run
@@ -166,22 +168,22 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
 
 
 def compared_runs(
-    table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False
+    table: Table, row: Row, column: Column, scale: Scale, seed: int, workspace: Workspace, given: bool = False
 ) -> Tuple[Run, Optional[Run]]:
     """The run of a row, and the run of the row that it is compared with."""
-    other = run_of(table, table.row(row.against), column, scale, seed, places, given) if row.against else None
-    return run_of(table, row, column, scale, seed, places, given), other
+    other = run_of(table, table.row(row.against), column, scale, seed, workspace, given) if row.against else None
+    return run_of(table, row, column, scale, seed, workspace, given), other
 
 
 def composed_of(run: Run) -> DictConfig:
     """The composed configuration of a run; a given baseline has the Transformer's."""
-    return composed(run.setting.configs, BASELINE if run.config == GIVEN else run.config, run.all_overrides)
+    return composed(run.setup.configs, BASELINE if run.config == GIVEN else run.config, run.all_overrides)
 
 
 def task_of(run: Run) -> DictConfig:
     """The task of a run's composed configuration. It is the same for runs that differ in other settings."""
     overrides = [word for word in run.all_overrides if word.startswith("task.") or not _is_setting(word)]
-    return composed(run.setting.configs, BASELINE if run.config == GIVEN else run.config, tuple(overrides)).task
+    return composed(run.setup.configs, BASELINE if run.config == GIVEN else run.config, tuple(overrides)).task
 
 
 @cache

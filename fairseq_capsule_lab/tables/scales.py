@@ -25,7 +25,7 @@ class Regime:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setup:
     """The settings of a paper's runs on one corpus at one scale.
 
     Attributes:
@@ -64,7 +64,7 @@ class Scale:
     name: str
     entries: Tuple[Mapping[str, Any], ...]
 
-    def setting(self, paper: str, corpus: str, big: bool) -> Setting:
+    def setup(self, paper: str, corpus: str, big: bool) -> Setup:
         """The settings of a paper's runs on a corpus; `big` is whether they have the big size."""
         merged: Dict[str, Any] = {}
         for entry in self.entries:
@@ -74,8 +74,8 @@ class Scale:
                 merged = {**merged, **entry, **both}
         configs = merged.get("configs", corpus)
         merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
-        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setting) if item.name in merged}
-        return Setting(**read, stands_in=configs != corpus)
+        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setup) if item.name in merged}
+        return Setup(**read, stands_in=configs != corpus)
 
 
 def load_scale(name: str) -> Scale:

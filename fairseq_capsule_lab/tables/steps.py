@@ -14,7 +14,7 @@ from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.tables import measures
 from fairseq_capsule_lab.tables.commands import Step
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, Table, filled
-from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, compared_runs, task_of
+from fairseq_capsule_lab.tables.runs import GIVEN, Run, Workspace, compared_runs, task_of
 from fairseq_capsule_lab.tables.scales import Scale
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
@@ -46,7 +46,7 @@ class Work:
     @property
     def corpora(self) -> Dict[str, Run]:
         """For each corpus, one of the runs on it."""
-        return {run.setting.data: run for run in self.trained.values()}
+        return {run.setup.data: run for run in self.trained.values()}
 
     @property
     def trainings(self) -> List[str]:
@@ -67,19 +67,19 @@ class Work:
         return made + [self._compare(output, list(pairs)) for output, pairs in self.compared.items()]
 
     def _prepare(self, run: Run) -> Step:
-        script, *words = run.setting.prepare
-        licensed = {"licensed": str(run.places.here / run.setting.licensed)}
+        script, *words = run.setup.prepare
+        licensed = {"licensed": str(run.workspace.here / run.setup.licensed)}
         words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(run.corpus)]
-        log = f"{run.scale}/log/prepare-{run.setting.data}.log"
+        log = f"{run.scale}/log/prepare-{run.setup.data}.log"
         return self._step("prepare", run, _prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
 
     def _train(self, run: Run) -> Step:
         gpus = self._gpus(run)
-        tokens = run.setting.effective_tokens
+        tokens = run.setup.effective_tokens
         data = run.teacher.folder.path / "distilled" if run.teacher else run.corpus
         words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
         words += ["--effective-tokens", tokens] if tokens else []
-        words += [CONFIGS / run.setting.configs / f"{run.config}.yaml", data / "bin", run.folder.path]
+        words += [CONFIGS / run.setup.configs / f"{run.config}.yaml", data / "bin", run.folder.path]
         words += [f"common.seed={run.seed}", *run.all_overrides]
         words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
         needs = [_prepared(run)]
@@ -94,7 +94,7 @@ class Work:
         return self._step("average", run, _checkpoint(run), words, [f"{run.name}/finished"], threads=1)
 
     def _distil(self, run: Run) -> Step:
-        words = [REPOSITORY / "scripts" / "distill.sh", *run.setting.distill, *measures.plugin_option(run)]
+        words = [REPOSITORY / "scripts" / "distill.sh", *run.setup.distill, *measures.plugin_option(run)]
         words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
         output = f"{run.name}/distilled/manifest.tsv"
         return self._step(
@@ -103,7 +103,7 @@ class Work:
 
     def _evaluate(self, run: Run, split: str) -> Step:
         words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
-        words += [*run.setting.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
+        words += [*run.setup.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
         output = _scores(run, split)
         log = f"{run.name}/log/evaluate-{split}.log"
         gpus = min(1, self._gpus(run))
@@ -120,9 +120,9 @@ class Work:
         first = run.corpus / "raw" / f"{split}.{task.target_lang}"
         references = [first, *sorted(first.parent.glob(f"{first.name}[0-9]*"))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
-        options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
+        options += ["--lowercase"] if "--lowercase" in run.setup.decode else []
         if len(ours) > 1:
-            of_seeds = [",".join(map(str, outputs)) for outputs in (theirs, ours)]
+            of_seeds = [":".join(map(str, outputs)) for outputs in (theirs, ours)]
             words = ["seeds", *references, "--baseline", of_seeds[0], "--system", of_seeds[1], *options, "--json"]
         else:
             words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
@@ -137,15 +137,15 @@ class Work:
         gpus = min(1, self._gpus(run))
         log = f"{run.name}/log/measure-{source}.log"
         words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
-        return self._step("measure", run, _report(run, source), words, needs, log=log, gpus=gpus, prints=True)
+        return self._step("measure", run, _measurement(run, source), words, needs, log=log, gpus=gpus, prints=True)
 
     def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
         """A step of a run, with all cores and the memory of a training."""
-        usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setting.memory}
+        usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setup.memory}
         return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **options})
 
     def _gpus(self, run: Run) -> int:
-        return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
+        return run.setup.gpus if self.gpus is None else min(run.setup.gpus, self.gpus)
 
     # --- what is refused before anything runs ------------------------------------------------------------------------
 
@@ -164,11 +164,11 @@ class Work:
     def refuse_missing_corpora(self) -> None:
         """Raise a UserError if a corpus needs a licence and is missing."""
         for name, run in self.corpora.items():
-            folder = run.places.here / run.setting.licensed
-            if run.setting.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
+            folder = run.workspace.here / run.setup.licensed
+            if run.setup.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
                 raise UserError(
-                    f"{name}: this corpus needs a licence, and there is no folder {run.setting.licensed} here: link "
-                    f"the corpus there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
+                    f"{name}: this corpus needs a licence, and there is no folder {run.setup.licensed} here: link "
+                    f"the corpus there, or run {run.setup.prepare[0]} first (see docs/corpora.md)"
                 )
 
     def adopt(self, baseline: Path) -> None:
@@ -201,14 +201,14 @@ def _scores(run: Run, split: str) -> str:
     return f"{run.name}/evaluation/{split}/scores.json"
 
 
-def _report(run: Run, source: str) -> str:
+def _measurement(run: Run, source: str) -> str:
     return f"{run.name}/measures/{source}.json"
 
 
 def work_of(
     table: Table,
     scale: Scale,
-    places: Places,
+    workspace: Workspace,
     seeds: Sequence[int] = (1,),
     rows: Sequence[str] = (),
     baseline: Optional[Path] = None,
@@ -229,7 +229,7 @@ def work_of(
     measures.require_measures(table)
     work = Work(gpus, cores)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
-        run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
+        run, other = compared_runs(table, row, column, scale, seed, workspace, baseline is not None)
         measure = measures.MEASURES[column.measure]
         if not measures.applies(column, run) or (measure.source in measures.TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
@@ -245,9 +245,9 @@ def work_of(
             translated += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
             work.measured[run.name, measure.source] = translated
             work.evaluated.update({(scored.name, "test"): None for scored in translated})
-            work.cells[_report(run, measure.source)] = None
+            work.cells[_measurement(run, measure.source)] = None
             continue
-        for split in (split for split in column.splits if split in run.setting.splits):
+        for split in (split for split in column.splits if split in run.setup.splits):
             work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
             work.cells[_scores(run, split)] = None
             if other:

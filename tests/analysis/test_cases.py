@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from fairseq_capsule_lab.analysis.cases import case_report, compare, mark, most_different
+from fairseq_capsule_lab.analysis.cases import analyze_cases, compare, mark, most_different
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
@@ -48,11 +48,11 @@ def test_words_of_only_one_system_are_marked():
     assert mark("a * <i>", "a") == r"a **\* &lt;i&gt;**"
 
 
-def test_a_report_escapes_table_and_tag_characters(outputs):
-    report = case_report(("a", "b"), compare(*outputs), 1)
-    assert "b is better in 2 of 4 sentences and worse in 1" in report.markdown
-    assert r"| reference | das \| &lt;b&gt;haus&lt;/b&gt; |" in report.markdown
-    assert r"| b, 100.0 | **das \| &lt;b&gt;haus&lt;/b&gt;** |" in report.markdown
-    assert "## Where b gains most" in report.markdown and "## Where b loses most" in report.markdown
-    same = case_report(("a", "b"), compare(outputs[0], outputs[0]), 1)
+def test_an_analysis_escapes_table_and_tag_characters(outputs):
+    analysis = analyze_cases(("a", "b"), compare(*outputs), 1)
+    assert "b is better in 2 of 4 sentences and worse in 1" in analysis.markdown
+    assert r"| reference | das \| &lt;b&gt;haus&lt;/b&gt; |" in analysis.markdown
+    assert r"| b, 100.0 | **das \| &lt;b&gt;haus&lt;/b&gt;** |" in analysis.markdown
+    assert "## Where b gains most" in analysis.markdown and "## Where b loses most" in analysis.markdown
+    same = analyze_cases(("a", "b"), compare(outputs[0], outputs[0]), 1)
     assert "## Where" not in same.markdown

@@ -4,7 +4,7 @@ import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis import coverage
-from fairseq_capsule_lab.analysis.coverage import coverage_rates, coverage_report
+from fairseq_capsule_lab.analysis.coverage import analyze_coverage, coverage_rates
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 
@@ -34,7 +34,7 @@ def test_a_reference_without_links_is_refused():
         coverage_rates([2], [set()], [{(0, 0)}])
 
 
-def test_a_report_has_means_over_alignments(monkeypatch):
+def test_an_analysis_has_means_over_alignments(monkeypatch):
     """The stub aligns equal words. In every second alignment the second system's translation has no links."""
     runs = []
 
@@ -50,11 +50,11 @@ def test_a_report_has_means_over_alignments(monkeypatch):
     monkeypatch.setattr(coverage, "align", align)
     texts = {"whole": "a b c d", "half": "a b b"}
     outputs = [Translations(name, [text], True, ["a b c d"], ["a b c d"]) for name, text in texts.items()]
-    report = coverage_report(list(texts), outputs, (["train"], ["training"]), runs=2)
+    analysis = analyze_coverage(list(texts), outputs, (["train"], ["training"]), runs=2)
     assert runs == [4, 4]
-    whole, half = report.rows
+    whole, half = analysis.rows
     assert (whole.cdr, whole.cdr_spread, whole.under, whole.over) == (1, 0, 0, 0)
     assert (half.cdr, half.cdr_spread) == (0.25, 0.25)  # 0.5 and 0
     assert (half.under, half.under_spread) == (75, 25)
     assert (half.over, half.over_spread) == (12.5, 12.5)  # “b” occurs twice, and one of the alignments links it
-    assert "| half | 0.2500 | 0.2500 | 75.00 | 25.00 | 12.50 | 12.50 |" in report.markdown
+    assert "| half | 0.2500 | 0.2500 | 75.00 | 25.00 | 12.50 | 12.50 |" in analysis.markdown

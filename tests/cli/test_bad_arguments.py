@@ -30,7 +30,7 @@ WORKS = {
     "probe": "model.pt --data data/bin",
     "reproduce": "duan-table2 --dry-run --scale smoke --seeds 1-2",
     "score": "first.out text.de --samples 10 --against second.out --output {0}/plain",
-    "seeds": "text.de --baseline first.out,second.out --system second.out,first.out --system *.out",
+    "seeds": "text.de --baseline first.out:second.out --system second.out:first.out --system *.out",
     "serve": "model.pt data/bin --port 0 --against plain.pt",
     "size": "model.pt --data data/bin --json",
     "table": "duan-table2 --scale smoke --out {0}",
@@ -43,7 +43,7 @@ ELSEWHERE = {"check-data", "distill", "doctor", "evaluate", "report", "train"}  
 def drawings(monkeypatch):
     """Draw nothing, and let a server end when it has started."""
     monkeypatch.setattr("fairseq_capsule_lab.pages.server.Server.serve_forever", lambda server: None)
-    monkeypatch.setattr("fairseq_capsule_lab.analysis.reports._drawn", lambda figure, suffix: b"")
+    monkeypatch.setattr("fairseq_capsule_lab.analysis.output._drawn", lambda figure, suffix: b"")
     monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", lambda *view: Figure())
 
 

@@ -58,9 +58,9 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
         "seeds",
         texts[0],
         "--baseline",
-        f"{outputs[0]},{outputs[1]}",
+        f"{outputs[0]}:{outputs[1]}",
         "--system",
-        f"{outputs[2]},{outputs[3]}",
+        f"{outputs[2]}:{outputs[3]}",
         *options,
     )
     assert result.status == 0, result.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from fairseq_capsule_lab.cli.score import _report
+from fairseq_capsule_lab.cli.score import _described
 from fairseq_capsule_lab.evaluation.scores import Score, ScoreDifference, split_compounds
 from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
 
@@ -184,9 +184,9 @@ class TestAgainst:
         against = ScoreDifference(score=0.0031, difference=-0.0012, p=1 / 1001, samples=1000, seed=1)
         score = Score("bleu", "BLEU", "words", 0.0019, "", "", against)
         runs = [Path("runs", name, "evaluation/test/generate.out") for name in ("ours", "baseline")]
-        assert "0.0019 of ours - 0.0031 of baseline = -0.0012, p ≤ 0.001 " in _report(score, *runs, digits=2)
+        assert "0.0019 of ours - 0.0031 of baseline = -0.0012, p ≤ 0.001 " in _described(score, *runs, digits=2)
         same = [Path(folder, "ours/evaluation/test/generate.out") for folder in ("runs", "older")]
-        assert f" of {same[0]} - 0.0031 of {same[1]} = " in _report(score, *same, digits=2)
+        assert f" of {same[0]} - 0.0031 of {same[1]} = " in _described(score, *same, digits=2)
 
     def test_p_depends_only_on_the_seed(self, score, long_reference, worse, tmp_path):
         lines = worse.read_text(encoding="utf-8").splitlines()

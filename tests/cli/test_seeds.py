@@ -17,9 +17,9 @@ def files(tmp_path):
 
 def test_every_system_is_compared_with_the_baseline(command, files, tmp_path):
     reference, (first, better, worse) = files
-    again = write(tmp_path / "again", OTHERS[2])
-    systems = ["--system", f"{better},{first}", "--system", f"{worse},{again}"]
-    result = command("seeds", reference, "--baseline", f"{first},{worse}", *systems, "--json")
+    again = write(tmp_path / "out[12]", OTHERS[2])  # a file, not a pattern
+    systems = ["--system", f"{better}:{first}", "--system", f"{worse}:{again}"]
+    result = command("seeds", reference, "--baseline", f"{first}:{worse}", *systems, "--json")
     assert result.status == 0, result.err
     assert "note: " not in result.err
     *lines, last = result.out.splitlines()
@@ -39,7 +39,7 @@ def test_every_system_is_compared_with_the_baseline(command, files, tmp_path):
 def test_a_repeated_output_of_the_baseline_is_noted(command, files):
     """The tables repeat a given checkpoint for each seed."""
     reference, (first, better, worse) = files
-    result = command("seeds", reference, "--baseline", f"{first},{first}", "--system", f"{better},{worse}", "--json")
+    result = command("seeds", reference, "--baseline", f"{first}:{first}", "--system", f"{better}:{worse}", "--json")
     assert result.status == 0 and json.loads(result.out.splitlines()[-1])["sentences"] == len(REFERENCES)
     assert "note: the baseline has fewer outputs than seeds; the intervals do not cover the variation" in result.err
 
@@ -48,10 +48,10 @@ def test_a_repeated_output_of_the_baseline_is_noted(command, files):
     "arguments, problem",
     [
         ("--baseline out0 --system out1", "--baseline: one output"),
-        ("--baseline out0,out1 --system out[12],out0", "3 outputs, but the baseline has 2"),
-        ("--baseline out0,out1 --system out1,short", "3 sentences, but"),
-        ("--baseline out0,out1 --system out1,out0 --system out2,out2", "out2: an output occurs twice"),
-        ("--baseline out0,out1 --system out1,missing*", "missing*"),
+        ("--baseline out0:out1 --system out[12]:out0", "3 outputs, but the baseline has 2"),
+        ("--baseline out0:out1 --system out1:short", "3 sentences, but"),
+        ("--baseline out0:out1 --system out1:out0 --system out2:out2", "out2: an output occurs twice"),
+        ("--baseline out0:out1 --system out1:missing*", "missing*"),
     ],
 )
 def test_wrong_outputs_are_refused(command, files, tmp_path, monkeypatch, arguments, problem):

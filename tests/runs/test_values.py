@@ -16,7 +16,7 @@ from fairseq_capsule_lab import errors
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", "0", None])
 def test_other_values_than_whole_numbers_are_refused(value):
     with pytest.raises(UserError, match="^--beam must be a positive whole number"):
-        errors.whole("--beam", value)
+        errors.checked_integer("--beam", value)
 
 
 @settings(max_examples=200)
@@ -24,7 +24,7 @@ def test_other_values_than_whole_numbers_are_refused(value):
 def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
-        place = errors.place("OUT", text)
+        place = errors.checked_path("OUT", text)
     except UserError as error:
         assert str(error).startswith("OUT ") and str(error).isprintable()
         return

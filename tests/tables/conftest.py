@@ -1,8 +1,8 @@
 import pytest
 
-from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.runs import Workspace
 
 
 @pytest.fixture
-def places(tmp_path):
-    return Places(tmp_path / "runs", tmp_path / "data")
+def workspace(tmp_path):
+    return Workspace(tmp_path / "runs", tmp_path / "data")

@@ -15,7 +15,7 @@ from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
 
-def all_runs(scale, places):
+def all_runs(scale, workspace):
     """Yield every run of every table at a scale, with the run that it is compared with."""
     for name in table_names():
         table = load_table(name)
@@ -25,24 +25,24 @@ def all_runs(scale, places):
                     name,
                     row.label,
                     column.measure,
-                    *compared_runs(table, row, column, load_scale(scale), 1, places),
+                    *compared_runs(table, row, column, load_scale(scale), 1, workspace),
                 )
 
 
 @pytest.mark.parametrize("scale", ["paper", "small", pytest.param("smoke", marks=pytest.mark.slow)])
-def test_every_run_can_start(scale, places):
+def test_every_run_can_start(scale, workspace):
     """Its configuration exists, and every override is an option of the part that it overrides.
 
     Of the runs that override the same settings with other values, one is composed.
     """
     runs = {}
-    for *_, run, _ in all_runs(scale, places):
+    for *_, run, _ in all_runs(scale, workspace):
         names = frozenset(word.partition("=")[0] for word in run.all_overrides)
-        runs[run.setting.configs, run.config, names] = run
-        assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
+        runs[run.setup.configs, run.config, names] = run
+        assert (CONFIGS / run.setup.configs / f"{run.config}.yaml").is_file()
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
         assert run.regime.hours > 0
-        assert (REPOSITORY / run.setting.prepare[0]).is_file() and run.setting.decode
+        assert (REPOSITORY / run.setup.prepare[0]).is_file() and run.setup.decode
     for run in runs.values():
         config = composed_of(run)  # Hydra refuses unknown keys
         if run.user_dir:  # its models are registered only where the plugin is imported
@@ -53,8 +53,8 @@ def test_every_run_can_start(scale, places):
         assert run.baseline is None or "init_from_baseline" in set(config.task)
 
 
-def test_compared_rows_start_from_the_same_baseline(places):
-    for *_, run, other in all_runs("small", places):
+def test_compared_rows_start_from_the_same_baseline(workspace):
+    for *_, run, other in all_runs("small", workspace):
         if other and run.baseline:
             assert other.baseline == run.baseline
 
@@ -117,10 +117,10 @@ def test_figures_are_kept_as_printed():
     assert load_table("duan-table1").rows[2].paper == (None, "27.30")
 
 
-def test_halves_of_the_layers_depend_on_the_scale(places):
+def test_halves_of_the_layers_depend_on_the_scale(workspace):
     table = load_table("duan-table4")
     for scale, lower in (("paper", "1-3"), ("small", "1-2"), ("smoke", "1")):
-        run, _ = compared_runs(table, table.row("lower half"), table.columns[0], load_scale(scale), 1, places)
+        run, _ = compared_runs(table, table.row("lower half"), table.columns[0], load_scale(scale), 1, workspace)
         assert f"model.encoder_routing_layers={lower}" in run.overrides
 
 
@@ -159,23 +159,23 @@ def test_a_broken_definition_is_refused(tmp_path, text, message):
         ),
     ],
 )
-def test_what_a_table_does_not_have_is_named(tmp_path, places, table, message):
+def test_what_a_table_does_not_have_is_named(tmp_path, workspace, table, message):
     (tmp_path / "mine.yaml").write_text(f"title: T\n{table}\n" if "columns" in table else f"{BLEU}{table}\n")
     for use in (gather, work_of):
         with pytest.raises(UserError, match=message):
-            use(load_table(str(tmp_path / "mine.yaml")), load_scale("smoke"), places)
+            use(load_table(str(tmp_path / "mine.yaml")), load_scale("smoke"), workspace)
 
 
-def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, places):
+def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, workspace):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(
         "title: Mine\ncolumns: {BLEU: {corpus: toy, measure: bleu}}\nrows:\n  A: {run: transformer}\n  quoted:\n"
     )
     table = load_table("./mine.yaml")
     assert (table.name, table.source, table.paper) == ("mine", tmp_path / "mine.yaml", "")
-    run, _ = compared_runs(table, table.row("A"), table.columns[0], load_scale("smoke"), 1, places)
+    run, _ = compared_runs(table, table.row("A"), table.columns[0], load_scale("smoke"), 1, workspace)
     assert run.name == "smoke/toy-smoke/transformer/seed1"
-    text = markdown(gather(table, load_scale("smoke"), places))
+    text = markdown(gather(table, load_scale("smoke"), workspace))
     assert text.startswith("# Mine\n\nScale: smoke.\n\n|")
 
 

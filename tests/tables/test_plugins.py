@@ -5,7 +5,7 @@ import pytest
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.runs import Workspace
 from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
@@ -27,7 +27,7 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
     table = load_table(str(tmp_path / "mine.yaml"))
     here, other = tmp_path / "here", tmp_path / "other"
     for plugin in (None, other):
-        work = work_of(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
+        work = work_of(table, SMOKE, Workspace(tmp_path, tmp_path, here, plugin))
         own, mine = work.trainings
         words = {step.output: step.words for step in work.steps()}
         assert mine == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
@@ -47,7 +47,7 @@ def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
     other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
     (tmp_path / "mine.yaml").write_text(MINE + other)
     with pytest.raises(UserError, match="two rows name different plugins of the same folder name"):
-        work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+        work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Workspace(tmp_path, tmp_path, tmp_path))
 
 
 def test_a_run_of_another_plugin_is_refused(tmp_path):
@@ -55,7 +55,7 @@ def test_a_run_of_another_plugin_is_refused(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")
     (tmp_path / "mine.yaml").write_text(MINE)
-    work = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+    work = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Workspace(tmp_path, tmp_path, tmp_path))
     run = work.runs[work.trainings[1]].folder
     run.path.mkdir(parents=True)
     for folder in ("plugins/mine", "others/mine"):

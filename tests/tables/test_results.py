@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.analysis.reports import escaped
+from fairseq_capsule_lab.analysis.output import escaped
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.printing import csv_lines, curves, markdown, plot, write
 from fairseq_capsule_lab.tables.results import gather
@@ -29,9 +29,9 @@ def put(path, content):
 class Runs:
     """Writes the files of train.sh, evaluate.sh and the measures."""
 
-    def __init__(self, places, scale=SMALL, data="multi30k"):
-        self.places, self.scale = places, scale
-        self.root = places.runs / scale.name / data
+    def __init__(self, workspace, scale=SMALL, data="multi30k"):
+        self.workspace, self.scale = workspace, scale
+        self.root = workspace.runs / scale.name / data
 
     def folder(self, title, seed=1):
         return self.root / title / f"seed{seed}"
@@ -52,17 +52,17 @@ class Runs:
             file = self.folder(title, seed) / "compared" / against / f"{split}.json"
             put(file, {"scores": {"tokenised_bleu": compared}})
 
-    def report(self, title, source, content, seed=1):
+    def measure(self, title, source, content, seed=1):
         self.finish(title, seed)
         put(self.folder(title, seed) / "measures" / f"{source}.json", content)
 
     def gathered(self, table):
-        return gather(load_table(table), self.scale, self.places)
+        return gather(load_table(table), self.scale, self.workspace)
 
 
 @pytest.fixture
-def runs(places):
-    return Runs(places)
+def runs(workspace):
+    return Runs(workspace)
 
 
 def test_means_and_spreads_are_over_seeds(runs):
@@ -135,7 +135,7 @@ def test_a_comparison_of_other_seeds_is_not_shown(runs):
 
 @pytest.mark.parametrize("theirs, ours", [([30.0], [31.0]), ([30.0, 30.5, 31.0], [31.0, 31.5, 32.0])])
 def test_a_comparison_of_another_number_of_seeds_is_not_shown(runs, theirs, ours):
-    """The report of one test set is of other seeds; the reports of the other test sets are complete."""
+    """The comparison on one test set is of other seeds; those on the other test sets are complete."""
     splits, continued = ("test", "test1", "test2"), "continued+on-transformer"
     compare(runs, GDR, [30.0, 31.0], [30.5, 31.7], [0.3, 0.4, 0.0], continued, splits)
     system = {"scores": ours, "effect": {"error_over_sentences": 0.1}}
@@ -150,17 +150,17 @@ def test_nll_is_compared_over_seeds(runs):
     continued, pairs = "continued+on-transformer", [(2.40, 2.43), (2.38, 2.42), (2.41, 2.43)]
     for seed, (theirs, ours) in enumerate(pairs, 1):
         for title, nll in ((continued, theirs), (GDR_SUM, ours)):
-            runs.report(title, "nll", {"rows": [{"nll": nll}]}, seed)
+            runs.measure(title, "nll", {"rows": [{"nll": nll}]}, seed)
     table = load_table("comparison")
     column = [column.label for column in table.columns].index("NLL")
-    results = gather(table, SMALL, runs.places)
+    results = gather(table, SMALL, runs.workspace)
     effect = results.cells["+ GDR, sum"][column][""].effect
     expected = stats.ttest_rel(*zip(*[(ours, theirs) for theirs, ours in pairs]))
     assert (effect.difference, effect.p) == pytest.approx((0.03, expected.pvalue))
     assert results.cells["Transformer, continued"][column][""].effect is None
     assert "over seeds and sentences (NLL: over seeds only)" in markdown(results)
     (runs.folder(continued, 3) / "measures" / "nll.json").unlink()
-    figures = gather(table, SMALL, runs.places).cells["+ GDR, sum"][column][""]
+    figures = gather(table, SMALL, runs.workspace).cells["+ GDR, sum"][column][""]
     assert figures.effect is None and len(figures.values) == 3
 
 
@@ -175,13 +175,13 @@ def test_learning_curves_have_bands_over_seeds(runs, tmp_path):
         runs.finish(TRANSFORMER, seed)
         lines = (VALID.format(epoch=n, nll=nll, updates=124 * n) for n, nll in enumerate(nlls, 1))
         put(runs.folder(TRANSFORMER, seed) / "train.log", "".join(lines))
-    report = curves(load_table("comparison"), SMALL, runs.places)
-    first, second = report.rows  # of the third point only one seed is known
+    drawn = curves(load_table("comparison"), SMALL, runs.workspace)
+    first, second = drawn.rows  # of the third point only one seed is known
     assert (first.updates, first.seeds, first.mean, first.low, first.high) == (124, 2, 5.25, 5.0, 5.5)
     assert (second.row, second.mean) == ("Transformer", pytest.approx(4.1))
-    [axis] = report.figure.axes
+    [axis] = drawn.figure.axes
     assert axis.get_ylabel().endswith("from scratch") and list(axis.get_lines()[0].get_ydata()) == [5.25, 4.1]
-    assert {path.name for path in report.write(tmp_path)} == {
+    assert {path.name for path in drawn.write(tmp_path)} == {
         f"comparison-curves.{kind}" for kind in ("md", "csv", "png", "svg")
     }
 
@@ -191,7 +191,7 @@ def test_seeds_validated_at_different_updates_have_no_curve(runs):
         for seed, updates in enumerate(steps, 1):
             runs.finish(title, seed)
             put(runs.folder(title, seed) / "train.log", VALID.format(epoch=1, nll=4.0, updates=updates))
-    assert [point.row for point in curves(load_table("comparison"), SMALL, runs.places).rows] == ["+ GDR, sum"]
+    assert [point.row for point in curves(load_table("comparison"), SMALL, runs.workspace).rows] == ["+ GDR, sum"]
 
 
 def test_a_comparison_with_another_run_is_not_shown(runs):
@@ -241,7 +241,7 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
         runs.score(TRANSFORMER, 30.0, split=split)
         runs.score(GDR_SUM, 31.0, split=split)
         runs.score("capsnmt", 29.0, split=split)  # without a speed: no point
-    runs.report(GDR_SUM, "throughput-generate", {"arch": "x", "ratio": 0.85})
+    runs.measure(GDR_SUM, "throughput-generate", {"arch": "x", "ratio": 0.85})
     results = runs.gathered("comparison")
     [axis] = plot(results).axes
     drawn = {bar.get_label(): tuple(map(float, bar.lines[0].get_xydata()[0])) for bar in axis.containers}
@@ -251,11 +251,11 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
 
 
 def test_measures_read_their_figures(runs):
-    runs.report(TRANSFORMER, "size", {"models": [{"parameters": 2568192, "embeddings": 1243136}]})
-    runs.report(GDR, "throughput-train", {"arch": "x", "ratio": 0.83, "ratios": {"x": 0.83, "x + losses": 0.56}})
-    runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
-    runs.report(GDR, "overlap", {"rows": [{"part": "all", "past": 0.722, "future": 0.725}, {"past": 0, "future": 0}]})
-    runs.report(GDR, "coverage", {"rows": [{"cdr": 0.79, "under": 2.5, "over": 0.5}]})
+    runs.measure(TRANSFORMER, "size", {"models": [{"parameters": 2568192, "embeddings": 1243136}]})
+    runs.measure(GDR, "throughput-train", {"arch": "x", "ratio": 0.83, "ratios": {"x": 0.83, "x + losses": 0.56}})
+    runs.measure(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
+    runs.measure(GDR, "overlap", {"rows": [{"part": "all", "past": 0.722, "future": 0.725}, {"past": 0, "future": 0}]})
+    runs.measure(GDR, "coverage", {"rows": [{"cdr": 0.79, "under": 2.5, "over": 0.5}]})
     cells = runs.gathered("zheng-table1").cells
     assert cells["Transformer"][0][""].values == (2568192 - 1243136,)
     assert [cells["GDR + BOW + BCA (OURS)"][number][""].mean for number in (1, 2)] == [0.56, 0.85]
@@ -264,9 +264,9 @@ def test_measures_read_their_figures(runs):
     assert cells["Transformer"][3][""].missing == "" and cells["Transformer"][0][""].missing
 
 
-def test_reports_of_probe_and_latency_are_read(runs):
+def test_figures_of_probe_and_latency_are_read(runs):
     probe = "probe+criterion.probe_reads-last+on-gret_transformer+on-transformer"
-    runs.report(probe, "probe", {"rows": [{f"bag_recall_{top}": top / 2000 for top in (200, 500, 1000)}]})
+    runs.measure(probe, "probe", {"rows": [{f"bag_recall_{top}": top / 2000 for top in (200, 500, 1000)}]})
     cells = runs.gathered("weng-table5").cells
     assert [points[""].mean for points in cells["Last"]] == [10.0, 25.0, 50.0]
     latency = {
@@ -274,7 +274,7 @@ def test_reports_of_probe_and_latency_are_read(runs):
         "milliseconds": {"a": {"mean": 5.0}, "b": {"mean": 9.0}},
         "speedup": {"a": 1.8, "b": 1},
     }
-    runs.report("capsnmt+aggregation_capsules-4", "latency", latency)
+    runs.measure("capsnmt+aggregation_capsules-4", "latency", latency)
     cells = runs.gathered("wang-table3").cells
     assert [points[""].mean for points in cells["4 capsules"]] == [5.0, 1.8]
 
@@ -282,7 +282,7 @@ def test_reports_of_probe_and_latency_are_read(runs):
 def test_scores_are_drawn_by_length(runs, tmp_path):
     for title, bleus in ((TRANSFORMER, (40.0, 30.0)), (GDR, (0.0, 33.0))):
         rows = [{"words": w, "bleu": b, "length_ratio": 1.0} for w, b in zip(("≤ 10", "> 10"), bleus)]
-        runs.report(title, "lengths", {"rows": rows})
+        runs.measure(title, "lengths", {"rows": rows})
     results = runs.gathered("zheng-figure5")
     assert results.cells["OURS"][0]["> 10"].mean == 33.0
     assert "| OURS | 0.00 | 33.00 | 1.000 | 1.000 |" in markdown(results)
@@ -334,8 +334,8 @@ def test_csv_has_every_figure(runs, tmp_path):
     }
 
 
-def test_a_mean_is_over_the_test_sets_that_the_stand_in_has(places, tmp_path):
-    runs = Runs(places, load_scale("smoke"), "toy-smoke")
+def test_a_mean_is_over_the_test_sets_that_the_stand_in_has(workspace, tmp_path):
+    runs = Runs(workspace, load_scale("smoke"), "toy-smoke")
     runs.score("continued+on-transformer", 30.0)
     results = runs.gathered("zheng-figure6")
     assert results.cells["Transformer, continued"][0][""].values == (30.0,)
@@ -355,19 +355,19 @@ def test_quoted_rows_and_substituted_data_are_stated(runs):
 
 
 WRONG = [None, float("nan")]
-REPORTS = {
+PRINTED = {
     "size": ("duan-table2", TRANSFORMER, lambda figure: {"models": [{"parameters": figure, "embeddings": 1}]}),
     "lengths": ("zheng-figure5", GDR, lambda figure: {"rows": [{"words": "1", "bleu": figure, "length_ratio": 1.0}]}),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("source", REPORTS)
-def test_a_wrong_figure_of_a_report_is_an_error_that_names_it(runs, source, wrong):
+@pytest.mark.parametrize("source", PRINTED)
+def test_a_wrong_figure_of_a_measurement_is_an_error_that_names_it(runs, source, wrong):
     """A seed is not left out of a mean in silence."""
-    table, title, report = REPORTS[source]
+    table, title, printed = PRINTED[source]
     for seed in (1, 2, 3):
-        runs.report(title, source, report(wrong if seed == 2 else 1.0), seed)
+        runs.measure(title, source, printed(wrong if seed == 2 else 1.0), seed)
     with pytest.raises(UserError, match=f"seed2/measures/{source}.json: damaged, .*; delete it and run"):
         runs.gathered(table)
 
@@ -418,9 +418,9 @@ def test_columns_of_different_numbers_of_seeds_are_named(runs):
     for seed in (1, 2, 3):
         runs.score(TRANSFORMER, 30.0, seed)
         runs.score(ENCODER, 31.0, seed)
-        runs.report(DECODER, "size", size, seed)
+        runs.measure(DECODER, "size", size, seed)
     for title in (TRANSFORMER, ENCODER):
-        runs.report(title, "size", size, 2)
+        runs.measure(title, "size", size, 2)
     text = markdown(runs.gathered("duan-table2"))
     legend = "over seeds; 3 (1 in parameters) for *Transformer*, *encoder*; 3 for *decoder*.\n"
     assert legend in text  # a column without a figure says why
@@ -430,7 +430,7 @@ def test_groups_of_different_numbers_of_seeds_are_named(runs):
     """A seed may lack the longest sentences."""
     for seed, words in ((1, ("≤ 10", "> 10")), (2, ("≤ 10",))):
         rows = [{"words": of_group, "bleu": 30.0 + seed, "length_ratio": 1.0} for of_group in words]
-        runs.report(TRANSFORMER, "lengths", {"rows": rows}, seed)
+        runs.measure(TRANSFORMER, "lengths", {"rows": rows}, seed)
     text = markdown(runs.gathered("zheng-figure5"))
     columns = [column.label for column in load_table("zheng-figure5").columns]
     fewer = ", ".join(f"{column}, > 10 words" for column in columns)

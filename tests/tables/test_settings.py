@@ -6,11 +6,11 @@ import pytest
 
 from fairseq_capsule.options import interpretations
 from fairseq_capsule_lab.tables.definitions import load_table, table_names
-from fairseq_capsule_lab.tables.runs import Places, composed_of, run_of
+from fairseq_capsule_lab.tables.runs import Workspace, composed_of, run_of
 from fairseq_capsule_lab.tables.scales import load_scale
 
 PAPER = load_scale("paper")
-PLACES = Places(Path("/runs"), Path("/data"))
+WORKSPACE = Workspace(Path("/runs"), Path("/data"))
 COMPARISONS = [name for name in table_names() if load_table(name).paper.startswith("comparison")]  # of no paper
 LSTMS = ("lstm", "gdr_lstm")
 
@@ -39,7 +39,7 @@ each_table_of_a_paper = pytest.mark.parametrize("name", [name for name in table_
 def runs_of(name):
     """Return every run of a table, with those that it needs."""
     table = load_table(name)
-    runs = [run_of(table, row, column, PAPER, 1, PLACES) for row in table.to_run() for column in table.columns]
+    runs = [run_of(table, row, column, PAPER, 1, WORKSPACE) for row in table.to_run() for column in table.columns]
     return list(dict.fromkeys(needed for run in runs for needed in run.with_needed()))
 
 
@@ -58,14 +58,14 @@ def test_learning_rates_from_scratch_follow_vaswani(name):
         config = composed_of(run)
         rate = (config.model.get("encoder_embed_dim", 512) * config.lr_scheduler.warmup_updates) ** -0.5
         if run.baseline:
-            rate = 0.0007 if run.setting.configs == "lcsts" else 0.0005
+            rate = 0.0007 if run.setup.configs == "lcsts" else 0.0005
         assert config.optimization.lr == [pytest.approx(rate, rel=0.01)], run.title
 
 
 @each_table
 def test_gradients_are_clipped_on_nist_and_in_lstms(name):
     for run in runs_of(name):
-        clipped = run.setting.configs == "nist-zh-en" or run.config in (*LSTMS, "capsnmt")
+        clipped = run.setup.configs == "nist-zh-en" or run.config in (*LSTMS, "capsnmt")
         clipped = clipped and "optimization.clip_norm=0" not in run.overrides  # a row with an older interpretation
         assert composed_of(run).optimization.get("clip_norm", 0) == clipped, run.title
 
@@ -76,7 +76,7 @@ def test_dropout_is_that_of_the_papers(name):
     for run in runs_of(name):
         if run.config in LSTMS:
             dropout = 0.5
-        elif run.setting.configs == "wmt14-en-fr":
+        elif run.setup.configs == "wmt14-en-fr":
             dropout = 0.1
         else:
             dropout = 0.3 if run.config == "capsnmt" or is_big(run) else 0.1
@@ -88,7 +88,7 @@ def test_the_label_of_a_row_says_an_older_reading(name):
     """The table of the interpretations names all of them in its labels."""
     table = load_table(name)
     for row in table.to_run():
-        config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, PLACES))
+        config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, WORKSPACE))
         of_model = interpretations(config.model)
         assert (of_model.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
         assert (of_model.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
@@ -99,20 +99,20 @@ def test_the_label_of_a_row_says_an_older_reading(name):
 @each_table
 def test_beam_and_length_penalty(name):
     for run in runs_of(name):
-        decode = run.setting.decode
+        decode = run.setup.decode
         assert (value(decode, "--beam"), value(decode, "--lenpen")) == DECODING[load_table(name).paper], run.title
-        assert ("--lowercase" in decode) == (run.setting.configs in ("nist-zh-en", "multi30k", "ja-en"))
+        assert ("--lowercase" in decode) == (run.setup.configs in ("nist-zh-en", "multi30k", "ja-en"))
 
 
 @each_table_of_a_paper
 def test_parts_of_the_chinese_english_corpus(name):
     for run in runs_of(name):
-        expected = PARTS[load_table(name).paper] if run.setting.configs == "wmt17-zh-en" else None
-        assert value(run.setting.prepare, "--parts") == expected, run.title
+        expected = PARTS[load_table(name).paper] if run.setup.configs == "wmt17-zh-en" else None
+        assert value(run.setup.prepare, "--parts") == expected, run.title
 
 
 def test_each_preparation_has_a_data_folder_of_its_own():
-    pairs = {(run.setting.data, run.setting.prepare) for name in table_names() for run in runs_of(name)}
+    pairs = {(run.setup.data, run.setup.prepare) for name in table_names() for run in runs_of(name)}
     folders, preparations = map(set, zip(*pairs))
     assert len(folders) == len(preparations) == len(pairs)
 

@@ -1,4 +1,4 @@
-"""Reports of analyses: a table in Markdown and CSV, and a chart in PNG and SVG."""
+"""The output of an analysis: a table in Markdown and CSV, and a chart in PNG and SVG."""
 
 import csv
 import html
@@ -20,7 +20,7 @@ def column(label: str, digits: int = 2) -> Any:
 
 
 @dataclass(frozen=True)
-class Report:
+class Analysis:
     """One analysis: a text with its title and table, rows of one dataclass with fields made by `column`, a chart.
 
     Its `kind` is the name of its files.
@@ -46,9 +46,9 @@ class Report:
         return [folder / f"{self.kind}.{suffix}" for suffix in files]
 
 
-def report(kind: str, title: str, text: str, rows: Sequence[Any], figure: Optional[Figure]) -> Report:
-    """A report of a text with a title, and a table of the rows."""
-    return Report(kind, f"# {title}\n\n{text}\n\n{markdown_table(rows)}", rows, figure)
+def make_analysis(kind: str, title: str, text: str, rows: Sequence[Any], figure: Optional[Figure]) -> Analysis:
+    """An analysis of a text with a title, and a table of the rows."""
+    return Analysis(kind, f"# {title}\n\n{text}\n\n{markdown_table(rows)}", rows, figure)
 
 
 def series(rows: Sequence[Any], fields: Mapping[str, str]) -> Dict[str, Dict[str, List[Any]]]:

@@ -8,7 +8,7 @@ from typing import Optional
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule_lab.analysis.reports import Report, column, comma_separated, escaped, markdown_table
+from fairseq_capsule_lab.analysis.output import Analysis, column, comma_separated, escaped, markdown_table
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Row:
 ROWS = [Row("a, b|c", 1.25), Row("ü", None)]
 
 
-def report():
+def analysis():
     figure = Figure()
     figure.subplots().plot([1, 2], [3, 4])
-    return Report("kind", "text\n", ROWS, figure)
+    return Analysis("kind", "text\n", ROWS, figure)
 
 
 def test_a_markdown_table_rounds_and_leaves_none_empty():
@@ -52,10 +52,10 @@ def test_markdown_characters_are_escaped():
 
 
 def test_the_four_files_are_reproducible(tmp_path):
-    paths = report().write(tmp_path / "new" / "folder")
+    paths = analysis().write(tmp_path / "new" / "folder")
     assert [path.name for path in paths] == ["kind.md", "kind.csv", "kind.png", "kind.svg"]
     assert paths[2].read_bytes().startswith(b"\x89PNG") and b"<svg" in paths[3].read_bytes()
-    again = report().write(tmp_path / "again")
+    again = analysis().write(tmp_path / "again")
     assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in again]
     assert len(list(paths[0].parent.iterdir())) == 4
 
