@@ -14,8 +14,9 @@ import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab import stages
+from fairseq_capsule_lab.manifests import counts, fingerprint
 from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group, show
-from fairseq_capsule_lab.stages import Folder, Stage, counts, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage
 from tests.integration.commands import wait_for
 
 SETTINGS = ["limit none"]

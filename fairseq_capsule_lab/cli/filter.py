@@ -17,7 +17,7 @@ from fairseq_capsule_lab.cli.commands import Group, argument, command, option, t
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
-from fairseq_capsule_lab.stages import manifest_lines
+from fairseq_capsule_lab.manifests import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
 MODELS = {"sentencepiece": "unigram", "sentencepiece-bpe": "bpe"}

@@ -13,7 +13,7 @@ from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
-from fairseq_capsule_lab.stages import sha256
+from fairseq_capsule_lab.manifests import sha256
 
 STAGES = ("raw", "tokenised", "clean", "bpe", "characters")
 MANIFEST = "manifest.tsv"

@@ -11,7 +11,7 @@ from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs, parallel_lines
-from fairseq_capsule_lab.stages import count_lines
+from fairseq_capsule_lab.manifests import count_lines
 
 SCRIPT = "prepare-iwslt14-de-en.sh"
 ARCHIVE = "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"

@@ -14,7 +14,7 @@ from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
-from fairseq_capsule_lab.stages import fingerprint
+from fairseq_capsule_lab.manifests import fingerprint
 
 SPLITS = ("train", "valid", "test")
 UNBOUND = (*SPLITS, "source", "target", "lower")  # they stand before the other settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
-from fairseq_capsule_lab.stages import sha256
+from fairseq_capsule_lab.manifests import sha256
 
 
 class RawTexts:

@@ -5,28 +5,58 @@ import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
+from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import plot_view
+from fairseq_capsule_lab.pages.models import InspectedModel, describe_model
 from fairseq_capsule_lab.pages.page import page_html
-from fairseq_capsule_lab.pages.sentences import (
-    Origin,
-    SentenceScore,
-    SourceSentence,
-    describe_model,
-    plain,
-    score_of,
-    text_of,
-)
+from fairseq_capsule_lab.pages.sentences import SourceSentence, plain, text_of
+
+# sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
+TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
+
+
+class SentenceScore(NamedTuple):
+    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF."""
+
+    bleu: float
+    chrf: float
+
+
+def score_of(translation: str, reference: str, language: str) -> SentenceScore:
+    """The scores of a translation into a language such as `de` or `zh_CN`."""
+    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
+    return SentenceScore(*(metric.sentence_score(translation, [reference]).score for metric in (bleu, CHRF())))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of an inspection.
+
+    Attributes:
+        model, against: the model that translated, and the one that it is compared with.
+        data: the folder of the dictionaries, as given.
+        language: the target language, such as `de`; empty if unknown.
+        date: the time in UTC, such as `2024-01-31 12:00 UTC`.
+    """
+
+    model: InspectedModel
+    against: Optional[InspectedModel]
+    data: Optional[str]
+    language: str
+    beam: int
+    date: str
 
 
 @dataclass(frozen=True, repr=False)

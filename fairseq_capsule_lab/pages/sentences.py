@@ -1,26 +1,19 @@
-"""Sentences to inspect, the models that translate them, and scores of translations."""
+"""Sentences to inspect, and their texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from fairseq.data.data_utils import post_process
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
-from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import raw_lines
-from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.data.tokenizer import PreparedText
-from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule_lab.analysis.models import load_split
 from fairseq_capsule_lab.evaluation.translations import subwords_of
-
-# sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
-TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
-PLAIN = "routes nothing: it has only fairseq's attention"
 
 
 @dataclass(frozen=True)
@@ -84,22 +77,6 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     return sentences
 
 
-# --- texts and scores ------------------------------------------------------------------------------------------------
-
-
-class SentenceScore(NamedTuple):
-    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF."""
-
-    bleu: float
-    chrf: float
-
-
-def score_of(translation: str, reference: str, language: str) -> SentenceScore:
-    """The scores of a translation into a language such as `de` or `zh_CN`."""
-    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
-    return SentenceScore(*(metric.sentence_score(translation, [reference]).score for metric in (bleu, CHRF())))
-
-
 def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
     """Target tokens as text. Subwords are joined also if the hub does not know how its data was prepared."""
     line = hub.decode(tokens)
@@ -115,63 +92,3 @@ def plain(words: Sequence[str]) -> str:
     """A line of subwords of subword-nmt or SentencePiece, with end of sentence, as text."""
     line = " ".join(words[:-1])
     return post_process(line, subwords_of([line]))
-
-
-# --- the data of an inspection ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class InspectedModel:
-    """A description of a model for the reader.
-
-    Attributes:
-        architecture: the name of the preset, or of the class.
-        mechanisms: the `Mechanism.summary` of each mechanism, one sentence each.
-        checkpoint: the file, as given; None if the hub does not know it.
-    """
-
-    architecture: str
-    parameters: int
-    mechanisms: Tuple[str, ...]
-    checkpoint: Optional[str]
-
-    @property
-    def summary(self) -> str:
-        """The mechanisms of the model in one sentence."""
-        return "; ".join(self.mechanisms) or PLAIN
-
-    @property
-    def name(self) -> str:
-        """The folder and file of the checkpoint, or the architecture."""
-        return "/".join(self.checkpoint.split("/")[-2:]) if self.checkpoint else self.architecture
-
-
-def describe_model(hub: GeneratorHubInterface) -> InspectedModel:
-    """Describe the model of a hub."""
-    model, config = hub.models[0], hub.cfg.model
-    architecture = getattr(config, "_name", None) or getattr(config, "arch", None) or type(model).__name__
-    if hasattr(config, "encoder_embed_dim"):  # a preset's name, such as ..._base, says nothing of changed sizes
-        layers = f"{config.encoder_layers}+{config.decoder_layers} layers"
-        architecture = f"{architecture} ({layers}, {config.encoder_embed_dim} wide)"
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    summaries = tuple(mechanism.summary for mechanism in active_mechanisms(config))
-    return InspectedModel(str(architecture), parameters, summaries, getattr(hub, "checkpoint", None))
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The origin of an inspection.
-
-    Attributes:
-        model, against: the model that translated, and the one that it is compared with.
-        data: the folder of the dictionaries, as given.
-        language: the target language, such as `de`; empty if unknown.
-        date: the time in UTC, such as `2024-01-31 12:00 UTC`.
-    """
-
-    model: InspectedModel
-    against: Optional[InspectedModel]
-    data: Optional[str]
-    language: str
-    beam: int
-    date: str

@@ -12,6 +12,7 @@ from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import checked_path
+from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
@@ -19,7 +20,7 @@ from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
-from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage
 
 SCRIPT = "evaluate.sh"
 # --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.

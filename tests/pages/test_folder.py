@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairseq_capsule_lab.pages.folder import summary_of, write_inspection, write_lists
+from fairseq_capsule_lab.pages.models import InspectedModel
 from fairseq_capsule_lab.pages.page import page_html
-from fairseq_capsule_lab.pages.sentences import InspectedModel
 from tests.pages.inspections import HOSTILE, make_inspection
 
 PLAIN = {"arch": "capsnmt", "options": {}, "source": ("a", "b@@", "c", "</s>"), "target": ("d", "</s>")}
