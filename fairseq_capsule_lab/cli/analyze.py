@@ -37,8 +37,8 @@ TOKENISED = "Whether the text of the data is tokenised. auto: yes, unless it has
 OUTPUTS = together(
     argument("outputs", input_file, "Outputs of fairseq-generate for the same text.", "OUT", many=True), TEXT
 )
-# The options of every kind.
-REPORT = together(
+# The options of every kind of analysis.
+EVERY_KIND = together(
     option("--out", arguments.output_path, "DIR", "Folder for KIND.md, .csv, .png and .svg.", required=True),
     arguments.NAMES,
     arguments.JSON,
@@ -51,14 +51,14 @@ analyze = Group(
 )
 
 
-@command("lengths", "transformer.out capsule.out --names Transformer Capsules --out analysis", group=analyze)
+@command("lengths", "transformer.out capsule.out --names Transformer --names Capsules --out analysis", group=analyze)
 @OUTPUTS
 @arguments.INTERVALS
 @option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words.")
 @option("--groups", click.IntRange(1, 1000), "N", "N groups of about equal size.")
 @option("--lang", arguments.language_code, "LANG", "Language of the translations, for text that is not tokenised.")
 @LOWERCASE
-@REPORT
+@EVERY_KIND
 def lengths(
     outputs: Sequence[Path],
     tokenized: str,
@@ -105,7 +105,7 @@ def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "
 @OUTPUTS
 @option("--train", input_file, "SOURCE TARGET", TRAIN, nargs=2)
 @option("--runs", click.IntRange(1, 1000), "N", "Number of alignments to average.", default=3)
-@REPORT
+@EVERY_KIND
 def coverage(
     outputs: Sequence[Path],
     tokenized: str,
@@ -132,7 +132,7 @@ def coverage(
 @command("overlap", "gdr.pt --data data/multi30k --out analysis", group=analyze)
 @CHECKPOINTS
 @split_option("test")
-@REPORT
+@EVERY_KIND
 def overlap(
     checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str], as_json: bool
 ) -> None:
@@ -146,7 +146,7 @@ def overlap(
 @CHECKPOINTS
 @split_option("test")
 @option("--alignments", input_file, "FILE", ALIGNMENTS, required=True)
-@REPORT
+@EVERY_KIND
 def assignment(
     checkpoints: Sequence[Path],
     data: Path,
@@ -169,7 +169,7 @@ def assignment(
 @split_option("test")
 @option("--show", given, "VIEW", SHOW)
 @option("--id", click.IntRange(0), "N", "The number of that sentence, as in fairseq-generate.", default=0)
-@REPORT
+@EVERY_KIND
 def routing(
     checkpoints: Sequence[Path],
     data: Path,
@@ -203,7 +203,7 @@ def routing(
 @option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
 @LOWERCASE
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
-@REPORT
+@EVERY_KIND
 def iterations(
     checkpoints: Sequence[Path],
     data: Path,
@@ -243,7 +243,7 @@ def iterations(
 @TEXT
 @option("--count", positive_int, "N", "Sentences to show in each direction.", default=5)
 @LOWERCASE
-@REPORT
+@EVERY_KIND
 def cases(
     first: Path,
     second: Path,

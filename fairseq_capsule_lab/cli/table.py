@@ -28,7 +28,7 @@ BASELINE = (
     "Use it in place of the Transformer that rows start from or learn from. Prepare the data with its codes and "
     "dictionary."
 )
-PLACES = together(
+WORKSPACE = together(
     option("--scale", given, "SCALE", f"The size of models and trainings: {', '.join(SCALES)}.", default="paper"),
     option("--runs", output_path, "DIR", "Folder of all runs.", default="runs"),
     flag("--figure", "Also draw the table, if its definition says how."),
@@ -38,7 +38,7 @@ PLACES = together(
 
 @command("table", "duan-table2 --scale small")
 @click.argument("table", type=given, required=False, help="Such as duan-table2, or a YAML file.  [default: list all]")
-@PLACES
+@WORKSPACE
 @flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
 @option("--out", output_path, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
 def table(table: str | None, scale: str, runs: Path, figure: bool, curves: bool, out: Path | None) -> None:
@@ -54,7 +54,7 @@ def table(table: str | None, scale: str, runs: Path, figure: bool, curves: bool,
 
 @command("reproduce", "duan-table2 --scale small --seeds 1-3")
 @argument("table", given, "Such as duan-table2, or a YAML file. fairseq-capsule table lists all.")
-@PLACES
+@WORKSPACE
 @option("--seeds", SEEDS, "N,N,…", "Seeds of the trainings: 1,2,3 or 1-3.", default="1")
 @option(
     "--launcher", given, "local|slurm|PROFILE", "This machine, or the folder of a Snakemake profile.", default="local"
@@ -119,9 +119,7 @@ def reproduce(
         raise KeyboardInterrupt from ended
     _show(definition, scale, runs.resolve(), figure)
     if failed:
-        raise UserError(
-            "some steps failed: the notes under the table say which; the logs are in the folder of each run"
-        )
+        raise UserError("some steps failed: see the notes under the table, and the logs in the folder of each run")
 
 
 def _load_table(name: str, figure: bool) -> definitions.Table:
