@@ -14,7 +14,7 @@ from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations,
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.training_log import Curve, read_curves
-from fairseq_capsule_lab.tables.reports import read_report, reading
+from fairseq_capsule_lab.tables.json_files import read_object, reading
 
 
 class Scoring(NamedTuple):
@@ -115,7 +115,7 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
 
 
 def _scoring(evaluation: Evaluation) -> Scoring:
-    scores = read_report(evaluation.scores_file) or {}
+    scores = read_object(evaluation.scores_file) or {}
     with reading(evaluation.scores_file):
         references = [Path(path).name for path in scores["references"]]
         measures = scores["scores"]
