@@ -15,7 +15,7 @@ from fairseq_capsule.testing import INVARIANTS, build_small, check_on_changes_lo
 from fairseq_capsule.testing.small_models import LENGTHS
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.runs import Workspace
 from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run, train
@@ -209,7 +209,9 @@ def test_the_python_blocks_of_the_page_are_one_program_whose_tests_pass(tmp_path
 def test_the_table_of_the_page_is_one(tmp_path):
     (table,) = blocks("yaml")
     (tmp_path / "mine.yaml").write_text(table, encoding="utf-8")
-    work = work_of(load_table(str(tmp_path / "mine.yaml")), load_scale("smoke"), Places(tmp_path, tmp_path, REPOSITORY))
+    work = work_of(
+        load_table(str(tmp_path / "mine.yaml")), load_scale("smoke"), Workspace(tmp_path, tmp_path, REPOSITORY)
+    )
     work.refuse_wrong_plugins()
     assert any("+model.k_means_iterations=5" in step.words for step in work.steps())
 
