@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule_lab.cli.score import _report
 from fairseq_capsule_lab.evaluation.scores import Score, ScoreDifference, split_compounds
 from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
@@ -153,6 +154,20 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     assert all("nrefs:2" in signature for signature in of(printed, "signature").values())
     tokenised = score(generated, reference, second)["scores"]["tokenised_bleu"]  # not its T- lines alone
     assert tokenised["text"] == "Moses tokens of de" and "nrefs:2" in tokenised["signature"]
+
+
+@pytest.mark.parametrize("options", [{}, {"splits_hyphens": True, "drops_controls": True}, {"keeps_punctuation": True}])
+def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(score, tmp_path, options):
+    lines = ['Sie fragt: „Wer kommt heute?“ Er sagt: "Niemand."', "Am Rot-Kreuz-Platz in Baden-Baden hält die U-Bahn."]
+    words = list(map(TextPreparation("de", "moses", **options).words, lines))
+    output = write(
+        tmp_path / "out", [f"{kind}\t{words[i]}" for i in (0, 1) for kind in (f"T-{i}", f"H-{i}\t0", f"D-{i}\t0")]
+    )
+    reference = write(tmp_path / "test.de", lines)
+    for references, label in (([reference], "the output's own tokens, "), ([reference] * 2, "Moses tokens of de")):
+        printed = score(output, *references)["scores"]
+        for name in ("tokenised_bleu", "compound_split_bleu"):
+            assert printed[name]["score"] == pytest.approx(100) and printed[name]["text"].startswith(label)
 
 
 class TestAgainst:
