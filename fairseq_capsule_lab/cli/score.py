@@ -185,7 +185,7 @@ def _measures(args: Namespace, systems: list["Translations"], references: list[l
     external = external_measures(args.external, systems)
     if args.rouge:
         return chain(scores.rouge_measures(systems, references, args.lowercase), external)
-    own = scores.measures(systems, references, _language(args), args.lowercase)
+    own = scores.measures(systems, references, _language(args), args.lowercase, args.other_reference)
     return chain(own, external)
 
 

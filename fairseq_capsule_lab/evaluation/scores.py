@@ -53,10 +53,17 @@ class Measure:
 
 
 def measures(
-    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
+    systems: Sequence[Translations],
+    references: Sequence[Sequence[str]],
+    language: str,
+    lowercase: bool = False,
+    other_reference: bool = False,
 ) -> Iterator[Measure]:
-    """The four measures of systems against the raw references. Romanian has each also without diacritics."""
-    for measure in _measures(systems, references, language, lowercase):
+    """The four measures of systems against the raw references. Romanian has each also without diacritics.
+
+    With `other_reference` the T- lines of the systems are ignored, because they are another text.
+    """
+    for measure in _measures(systems, references, language, lowercase, other_reference):
         yield measure
         if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
             yield measure.apply(
@@ -77,7 +84,11 @@ def rouge_measures(
 
 
 def _measures(
-    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool
+    systems: Sequence[Translations],
+    references: Sequence[Sequence[str]],
+    language: str,
+    lowercase: bool,
+    other_reference: bool,
 ) -> Iterator[Measure]:
     """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
@@ -87,7 +98,7 @@ def _measures(
     """
     plain = [plain_sentences(system, language) for system in systems]
     targets = systems[0].targets
-    only_targets = targets and len(references) == 1
+    only_targets = targets and len(references) == 1 and not other_reference
     if only_targets and all(system.tokenised and system.targets == targets for system in systems):
         text = "the output's own tokens, against its T- lines"
         own, expected = [system.sentences for system in systems], [targets]

@@ -146,6 +146,12 @@ def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
         assert unmarked["text"] == f"{printed[name]['text']}, diacritics removed from both"
 
 
+def test_another_reference_replaces_the_targets_of_the_output(score, generated, tmp_path):
+    other = write(tmp_path / "other.de", TRANSLATIONS)
+    assert score(generated, other)["scores"]["tokenised_bleu"]["score"] < 90
+    assert of(score(generated, other, "--other-reference")) == pytest.approx(dict.fromkeys(MEASURES, 100))
+
+
 def test_several_references_are_used_together(score, tmp_path, reference, generated):
     first = write(tmp_path / "first.de", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])
