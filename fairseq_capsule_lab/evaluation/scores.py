@@ -16,7 +16,7 @@ from tqdm import tqdm
 from capsule_routing.text.preparation import TextPreparation, detokenise, rules_of
 from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
+from fairseq_capsule_lab.evaluation.translations import Translations, has_tokens_of, without_marks
 
 # Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
 DIACRITICS_OPTIONAL = {"ro"}
@@ -93,8 +93,8 @@ def _measures(
     """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
     The references of tokenised BLEU are the T- lines if all systems have the same T- lines and they are the only
-    reference. fairseq-generate scores against them too. Otherwise Moses tokenises the plain text of systems and
-    references: how the data was tokenised is not known here, and both sides need the same tokens.
+    reference. fairseq-generate scores against them too. Otherwise Moses tokenises the references. The T- lines show
+    whether it makes the tokens of the data. If not, it also tokenises the plain text of the systems.
     """
     plain = [plain_sentences(system, language) for system in systems]
     targets = systems[0].targets
@@ -104,7 +104,11 @@ def _measures(
         own, expected = [system.sentences for system in systems], [targets]
     else:
         text = f"Moses tokens of {rules_of(language)}"
-        own, expected = ([moses_tokens(lines, language) for lines in texts] for texts in (plain, references))
+        own = [system.sentences for system in systems]
+        expected = [moses_tokens(reference, language) for reference in references]
+        if other_reference or not all(system.tokenised and has_tokens_of(system, expected) for system in systems):
+            own = [moses_tokens(sentences, language, lowercase) for sentences in plain]
+            expected = [moses_tokens(reference, language, lowercase) for reference in references]
     tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
     yield tokenised
     yield tokenised.apply(
@@ -130,8 +134,12 @@ def plain_sentences(translations: Translations, language: str) -> List[str]:
     return _progress(partial(detokenise, language), translations.sentences, "detokenise")
 
 
-def moses_tokens(lines: Sequence[str], language: str) -> List[str]:
-    """The tokens of plain text, separated by spaces, as a prepare script makes them by default."""
+def moses_tokens(lines: Sequence[str], language: str, lowercase: bool = False) -> List[str]:
+    """The tokens of plain text, separated by spaces, as a prepare script makes them by default.
+
+    Moses separates a full stop by the case of the next word, so `lowercase` gives texts in any case the same tokens.
+    """
+    lines = [line.lower() for line in lines] if lowercase else lines
     return _progress(TextPreparation(rules_of(language), "moses").words, lines, "tokenise")
 
 

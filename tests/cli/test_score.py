@@ -162,18 +162,28 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     assert tokenised["text"] == "Moses tokens of de" and "nrefs:2" in tokenised["signature"]
 
 
-@pytest.mark.parametrize("options", [{}, {"splits_hyphens": True, "drops_controls": True}, {"keeps_punctuation": True}])
-def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(score, tmp_path, options):
-    lines = ['Sie fragt: „Wer kommt heute?“ Er sagt: "Niemand."', "Am Rot-Kreuz-Platz in Baden-Baden hält die U-Bahn."]
-    words = list(map(TextPreparation("de", "moses", **options).words, lines))
-    output = write(
-        tmp_path / "out", [f"{kind}\t{words[i]}" for i in (0, 1) for kind in (f"T-{i}", f"H-{i}\t0", f"D-{i}\t0")]
-    )
-    reference = write(tmp_path / "test.de", lines)
-    for references, label in (([reference], "the output's own tokens, "), ([reference] * 2, "Moses tokens of de")):
-        printed = score(output, *references)["scores"]
-        for name in ("tokenised_bleu", "compound_split_bleu"):
-            assert printed[name]["score"] == pytest.approx(100) and printed[name]["text"].startswith(label)
+@pytest.mark.parametrize(
+    "options, line",
+    [
+        ({}, "Sie gewinnen heute 3 : 2 ."),  # plain text of these tokens gets other tokens
+        ({"lower": True}, "Sie gewinnen heute 3 : 2 ."),
+        ({"splits_hyphens": True, "drops_controls": True}, "Sie gewinnen."),
+        ({"keeps_punctuation": True, "lower": True}, "Sie gewinnen."),
+    ],
+)
+def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(score, tmp_path, options, line):
+    lines = [
+        'Er fragt: „Wer kommt?“ Sie sagt: "Niemand."',
+        "Am Rot-Kreuz-Platz ist es gut. Dort hält die U-Bahn.",
+        line,
+    ]
+    output = []
+    for number, words in enumerate(map(TextPreparation("de", "moses", **options).words, lines)):
+        output += [f"T-{number}\t{words.replace('Platz', '<<unk>>')}", f"H-{number}\t0\t{words}"]
+    references = [write(tmp_path / "test.de", lines), write(tmp_path / "test.de1", lines[::-1])]
+    printed = score(write(tmp_path / "out", output), *references, "--lowercase")["scores"]
+    for name in ("tokenised_bleu", "compound_split_bleu"):
+        assert printed[name]["score"] == pytest.approx(100) and printed[name]["text"].startswith("Moses tokens of de")
 
 
 class TestAgainst:
