@@ -165,16 +165,16 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
 @pytest.mark.parametrize(
     "options, line",
     [
-        ({}, "Sie gewinnen heute 3 : 2 ."),  # plain text of these tokens gets other tokens
-        ({"lower": True}, "Sie gewinnen heute 3 : 2 ."),
-        ({"splits_hyphens": True, "drops_controls": True}, "Sie gewinnen."),
-        ({"keeps_punctuation": True, "lower": True}, "Sie gewinnen."),
+        ({}, "Wir gewinnen heute 3 : 2 ."),  # plain text of these tokens gets other tokens
+        ({"lower": True}, "Wir gewinnen heute 3 : 2 ."),
+        ({"splits_hyphens": True, "drops_controls": True}, "Wir gewinnen."),
+        ({"keeps_punctuation": True, "lower": True}, "Wir gewinnen."),
     ],
 )
 def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(score, tmp_path, options, line):
     lines = [
-        'Er fragt: „Wer kommt?“ Sie sagt: "Niemand."',
-        "Am Rot-Kreuz-Platz ist es gut. Dort hält die U-Bahn.",
+        'Anna fragt: „Wer kommt?“ Er sagt: "Niemand."',
+        "Am Rot-Kreuz-Platz geht es gut. Dort hält die U-Bahn.",
         line,
     ]
     output = []
