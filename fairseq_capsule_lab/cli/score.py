@@ -58,7 +58,7 @@ def score(args: Namespace) -> None:
     measures = _measures(args, systems, references)
     if args.output:
         first = systems[0]
-        plain = first.sentences if args.rouge else scores.plain_sentences(first, scores.Moses(_language(args)))
+        plain = first.sentences if args.rouge else scores.plain_sentences(first, _language(args))
         write_whole(args.output, "".join(sentence + "\n" for sentence in plain).encode())
     reported = {}
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
@@ -185,7 +185,8 @@ def _measures(args: Namespace, systems: list["Translations"], references: list[l
     external = external_measures(args.external, systems)
     if args.rouge:
         return chain(scores.rouge_measures(systems, references, args.lowercase), external)
-    return chain(scores.measures(systems, references, _language(args), args.lowercase), external)
+    own = scores.measures(systems, references, _language(args), args.lowercase, args.other_reference)
+    return chain(own, external)
 
 
 def _language(args: Namespace) -> str:

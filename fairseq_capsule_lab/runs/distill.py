@@ -1,6 +1,7 @@
 """Distillation: a teacher translates the training set in shards, several at a time; then the students' data."""
 
 import os
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -12,6 +13,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import BinaryIO
 
+from capsule_routing.text.folders import preparations, prepared_folder, settings_of
 from fairseq_capsule_lab.errors import place
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -42,10 +44,14 @@ def distill(program: str, words: Sequence[str], args: Namespace) -> None:
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
+    # OUT has the settings and codes of DATA too, so that a student reads raw text as the data was prepared.
+    prepared = prepared_folder(args.data)
+    of_text = settings_of(prepared) if prepared else {}
+    codes = {Path(text.codes) for text in preparations(args.data, source, target) or () if text.codes}
     with Folder(args.out, SCRIPT).locked() as folder:
         hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
-        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam, "lenpen": lenpen}
-        settings |= {"shards": number, "max-tokens": args.max_tokens}
+        settings = {**of_text, "teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam}
+        settings |= {"lenpen": lenpen, "shards": number, "max-tokens": args.max_tokens}
         folder.keep_settings(f"{key} {value}" for key, value in settings.items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
@@ -57,11 +63,18 @@ def distill(program: str, words: Sequence[str], args: Namespace) -> None:
             lines = collect(data, source, target, longest, shards, part)
             counted.write_text("".join(f"{line}\n" for line in lines))
 
-        folder.run(Stage("bin", make))
+        folder.run(*map(_copy_of, sorted(codes)), Stage("bin", make))
         sys.stdout.write(counted.read_text())
         lines = (f"counted\t{line}" for line in counted.read_text().splitlines())
         folder.run(folder.manifest(command_line(program, words), lines))
         print(f"ready: {folder.path}/bin")
+
+
+def _copy_of(file: Path) -> Stage:
+    def make(part: Path, log: BinaryIO) -> None:
+        shutil.copyfile(file, part)
+
+    return Stage(file.name, make)
 
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:
