@@ -4,9 +4,8 @@ A report is the last line that the command prints, a JSON object.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.text.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.errors import LabError
@@ -21,7 +20,7 @@ class RunMeasure:
     """One measure.
 
     Attributes:
-        source: the name in `SOURCES` of the command that writes the report; None for the scores of evaluate.sh.
+        source: the command of `SOURCES` that writes the report; None for the scores of evaluate.sh.
         read: finds the figure in the report.
         score: the name of a score of evaluate.sh.
         compared: a report's figure is compared with that of the other row, seed by seed.
@@ -41,101 +40,29 @@ class RunMeasure:
         return {point: finite(figure) for point, figure in figures.items()}
 
 
-# --- sources: the commands that report -------------------------------------------------------------------------------
+# --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
 
-
-def _size(run: Run) -> List[Any]:
-    return [*_of_model(run, "size"), "--json"]
-
-
-def _nll(run: Run) -> List[Any]:
-    return [*_of_model(run, "nll"), "--json"]
-
-
-def _probe(run: Run) -> List[Any]:
-    return [*_of_model(run, "probe"), "--json"]
-
-
-def _overlap(run: Run) -> List[Any]:
-    return [*_of_model(run, "analyze", "overlap"), *_out(run)]
-
-
-# These three also draw a sentence.
-
-
-def _attention(run: Run) -> List[Any]:
-    return [*_of_model(run, "analyze", "routing"), "--show", "encoder_attention", *_out(run)]
-
-
-def _past_future(run: Run) -> List[Any]:
-    return [*_of_model(run, "analyze", "routing"), "--show", "past_future", *_out(run)]
-
-
-def _capsules(run: Run) -> List[Any]:
-    return [*_of_model(run, "analyze", "routing"), "--show", "capsules", *_out(run)]
-
-
-def _cases(run: Run) -> List[Any]:
-    """The run against the baseline that it starts from. It also shows the sentences that differ most."""
-    baseline = [_translations(run.baseline)] if run.baseline else []
-    return ["fairseq-capsule", "analyze", "cases", *baseline, _translations(run), *_case(run), *_out(run)]
-
-
-def _coverage(run: Run) -> List[Any]:
-    task = task_of(run)
-    texts = [run.corpus / "tokenised" / f"train.{language}" for language in (task.source_lang, task.target_lang)]
-    return ["fairseq-capsule", "analyze", "coverage", _translations(run), "--train", *texts, *_out(run)]
-
-
-def _lengths(run: Run) -> List[Any]:
-    words = ["fairseq-capsule", "analyze", "lengths", _translations(run)]
-    return [*words, *_case(run), *_language(run), *_out(run)]
-
-
-def _length_groups(run: Run) -> List[Any]:
-    words = ["fairseq-capsule", "analyze", "lengths", _translations(run), "--groups", 4]
-    return [*words, *_case(run), *_language(run), *_out(run)]
-
-
-def _longer_than(run: Run) -> List[Any]:
-    words = ["fairseq-capsule", "analyze", "lengths", _translations(run)]
-    return [*words, *_case(run), *_language(run), "--longer-than", "0,10,20,30,40,50", *_out(run)]
-
-
-def _throughput_train(run: Run) -> List[Any]:
-    arch, model = model_options(run)
-    words = [*_benchmark(run, "throughput.py"), "--arch", arch, *model, "--mode", "train"]
-    return [*words, *run.setting.throughput, "--json"]
-
-
-def _throughput_generate(run: Run) -> List[Any]:
-    arch, model = model_options(run)
-    words = [*_benchmark(run, "throughput.py"), "--arch", arch, *model, "--mode", "generate"]
-    return [*words, *run.setting.throughput, "--json"]
-
-
-def _latency(run: Run) -> List[Any]:
-    arch, model = model_options(run)
-    words = [*_benchmark(run, "latency.py"), "--archs", arch, "transformer", *model]
-    return [*words, *run.setting.latency, "--lengths", "--json"]
-
-
-SOURCES: Dict[str, Callable[[Run], List[Any]]] = {
-    "size": _size,
-    "nll": _nll,
-    "probe": _probe,
-    "overlap": _overlap,
-    "attention": _attention,
-    "past-future": _past_future,
-    "capsules": _capsules,
-    "cases": _cases,
-    "coverage": _coverage,
-    "lengths": _lengths,
-    "length-groups": _length_groups,
-    "longer-than": _longer_than,
-    "throughput-train": _throughput_train,
-    "throughput-generate": _throughput_generate,
-    "latency": _latency,
+SOURCES = {
+    "size": "fairseq-capsule {plugin} size {checkpoint} --data {bin} --json",
+    "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
+    "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
+    "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
+    # These also draw a sentence, or the sentences that differ most, beside their report.
+    "attention": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show encoder_attention"
+    " --out {out} --json",
+    "past-future": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show past_future"
+    " --out {out} --json",
+    "capsules": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show capsules --out {out} --json",
+    "cases": "fairseq-capsule analyze cases {before} {generated} {case} --out {out} --json",
+    "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
+    "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
+    "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} {lang} --out {out} --json",
+    "longer-than": "fairseq-capsule analyze lengths {generated} {case} {lang} --longer-than 0,10,20,30,40,50"
+    " --out {out} --json",
+    "throughput-train": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode train {throughput} --json",
+    "throughput-generate": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode generate {throughput}"
+    " --json",
+    "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
 }
 TIMED = {"throughput-train", "throughput-generate", "latency"}  # they build an untrained model
 PAIRED = {"cases"}  # they read the baseline that a run starts from
@@ -144,34 +71,31 @@ SCORED = {"cases", "coverage", "lengths", "length-groups", "longer-than"}  # the
 
 def command(source: str, run: Run) -> List[str]:
     """The command of a source for a run, as a list of words."""
-    return list(map(str, SOURCES[source](run)))
-
-
-def _of_model(run: Run, *command: str) -> List[Any]:
-    """A command that loads the trained model."""
-    words = ["fairseq-capsule", *plugin_option(run), *command]
-    return [*words, run.checkpoint, "--data", run.corpus / "bin"]
-
-
-def _benchmark(run: Run, name: str) -> List[Any]:
-    python = ["env", "PYTHONSAFEPATH=", "python"]  # scripts set it, but benchmarks import modules beside them
-    return [*python, REPOSITORY / "benchmarks" / name, *plugin_option(run)]
-
-
-def _translations(run: Run) -> Path:
-    return run.folder.evaluation("test").translations
-
-
-def _case(run: Run) -> List[str]:
-    return ["--lowercase"] if "--lowercase" in run.setting.decode else []
-
-
-def _language(run: Run) -> List[str]:
-    return ["--lang", task_of(run).target_lang]
-
-
-def _out(run: Run) -> List[Any]:
-    return ["--out", run.folder.path / "measures", "--json"]
+    task = task_of(run)
+    tokenised = run.corpus / "tokenised"
+    benchmarks = REPOSITORY / "benchmarks"
+    arch, model = model_options(run) if source in TIMED else ("", [])
+    values: Dict[str, Sequence[Any]] = {
+        "{checkpoint}": [run.checkpoint],
+        "{bin}": [run.corpus / "bin"],
+        "{out}": [run.folder.path / "measures"],
+        "{before}": [run.baseline.folder.evaluation("test").translations] if run.baseline else [],
+        "{generated}": [run.folder.evaluation("test").translations],
+        "{source}": [tokenised / f"train.{task.source_lang}"],
+        "{target}": [tokenised / f"train.{task.target_lang}"],
+        "{case}": ["--lowercase"] if "--lowercase" in run.setting.decode else [],
+        "{lang}": ["--lang", task.target_lang],
+        "{python}": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules beside them
+        "{plugin}": plugin_option(run),
+        "{arch}": [arch],
+        "{model}": model,
+        "{throughput}": run.setting.throughput,
+        "{latency}": run.setting.latency,
+        "{throughput.py}": [benchmarks / "throughput.py"],
+        "{latency.py}": [benchmarks / "latency.py"],
+    }
+    words = (values[word] if word.startswith("{") else [word] for word in SOURCES[source].split())
+    return [str(value) for of_word in words for value in of_word]
 
 
 def plugin_option(run: Run) -> List[str]:
