@@ -2,6 +2,9 @@
 .PHONY: help install demo demo-summarization test test-integration test-all test-browser coverage docs package \
 	lint lint-python lint-types lint-shell lint-prose clean
 
+# pip compiles nothing, Python what it first imports: also where the environment forbids to keep that, as in many containers.
+export PYTHONDONTWRITEBYTECODE =
+
 # One process for each core; the tests of a file share what they train, so they stay together. The models are too small for
 # threads. Without the last option the files with few tests start last, and these take longest.
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder

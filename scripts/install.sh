@@ -101,8 +101,6 @@ echo "install: fairseq-capsule for ${names//,/, }"
 add --no-build-isolation --editable ".[$names]"
 # The wheel of fairseq requires torchaudio for speech. Beside the CPU build of torch it does not load, and breaks transformers.
 ! has torchaudio || .venv/bin/python -c 'import torchaudio' 2>/dev/null || pip uninstall --quiet --yes torchaudio
-# pip compiles on one core, and the tests of each library too. Some files are of Python 2.
-.venv/bin/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib || true
 .venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor || die "the environment has the problems above"; }
 mkdir -p .venv/installed
 for set in "${missing[@]}"; do echo "$required" >".venv/installed/$set"; done

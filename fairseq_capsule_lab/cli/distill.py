@@ -33,7 +33,8 @@ def distill(
 ) -> None:
     """Translate the training set with a teacher, as the data of students.
 
-    OUT/bin is then DATA with the translations as the targets of the training set.
+    OUT/bin is then DATA with the translations as the targets of the training set. OUT has the settings and codes
+    of DATA.
 
     A sentence keeps its own target if its translation is empty or reaches the maximum length (twice the source plus
     10), or if the teacher skips it because it is too long. The command prints how many do.

@@ -77,7 +77,8 @@ class Scoring:
         external = external_measures(self.external, systems)
         if self.rouge:
             return chain(scores.rouge_measures(systems, references, self.lowercase), external)
-        return chain(scores.measures(systems, references, self.language(), self.lowercase), external)
+        own = scores.measures(systems, references, self.language(), self.lowercase, self.other_reference)
+        return chain(own, external)
 
     def language(self) -> str:
         return self.lang or arguments.language_of(self.references[0])
@@ -117,7 +118,7 @@ def score(
     measures = scoring.measures(systems, texts)
     if output:
         first = systems[0]
-        plain = first.sentences if rouge else scores.plain_sentences(first, scores.Moses(scoring.language()))
+        plain = first.sentences if rouge else scores.plain_sentences(first, scoring.language())
         write_whole(output, "".join(sentence + "\n" for sentence in plain).encode())
     reported = {}
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):

@@ -1,1 +1,1 @@
-"""Embedded corpora, one package each: generated in pure Python, the same for a seed on every machine."""
+"""Corpora: how each becomes the data of fairseq, two that are embedded as files, and the check of prepared data."""

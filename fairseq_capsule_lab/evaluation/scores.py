@@ -4,41 +4,25 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Dict, List, Mapping, Optional
 from unittest import mock
 
-import sacremoses
 from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import detokenise, rules_of
+from capsule_routing.text.preparation import TextPreparation, detokenise, rules_of
 from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
-from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
+from fairseq_capsule_lab.evaluation.translations import Translations, has_tokens_of, without_marks
 
 # Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
 DIACRITICS_OPTIONAL = {"ro"}
 ROUGE_LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 # --- what is measured ------------------------------------------------------------------------------------------------
-
-
-class Moses:
-    """Moses' normaliser, tokeniser and detokeniser of one language, with the settings of the training data."""
-
-    def __init__(self, language: str):
-        self.language = rules_of(language)
-        self._normalizer = sacremoses.MosesPunctNormalizer(self.language)
-        self._tokenizer = sacremoses.MosesTokenizer(self.language)
-
-    def tokenise(self, line: str) -> str:
-        return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
-
-    def detokenise(self, line: str) -> str:
-        """Detokenise a line, and convert XML escapes such as `&apos;` to characters."""
-        return detokenise(self.language, line)
 
 
 @dataclass(frozen=True)
@@ -69,10 +53,17 @@ class Measure:
 
 
 def measures(
-    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
+    systems: Sequence[Translations],
+    references: Sequence[Sequence[str]],
+    language: str,
+    lowercase: bool = False,
+    other_reference: bool = False,
 ) -> Iterator[Measure]:
-    """The four measures of systems against the raw references. Romanian has each also without diacritics."""
-    for measure in _measures(systems, references, Moses(language), lowercase):
+    """The four measures of systems against the raw references. Romanian has each also without diacritics.
+
+    With `other_reference` the T- lines of the systems are ignored, because they are another text.
+    """
+    for measure in _measures(systems, references, language, lowercase, other_reference):
         yield measure
         if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
             yield measure.apply(
@@ -93,23 +84,31 @@ def rouge_measures(
 
 
 def _measures(
-    systems: Sequence[Translations], references: Sequence[Sequence[str]], moses: Moses, lowercase: bool
+    systems: Sequence[Translations],
+    references: Sequence[Sequence[str]],
+    language: str,
+    lowercase: bool,
+    other_reference: bool,
 ) -> Iterator[Measure]:
     """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
-    The references of tokenised BLEU are the T- lines if all systems have the same T- lines and there is one reference.
-    fairseq-generate scores against them too. Otherwise the references are tokenised as the training data is.
+    The references of tokenised BLEU are the T- lines if all systems have the same T- lines and they are the only
+    reference. fairseq-generate scores against them too. Otherwise Moses tokenises the references. The T- lines show
+    whether it makes the tokens of the data. If not, it also tokenises the plain text of the systems.
     """
-
-    def tokens(lines: Sequence[str]) -> List[str]:
-        return _progress(moses.tokenise, lines, "tokenise")
-
-    own = [system.sentences if system.tokenised else tokens(system.sentences) for system in systems]
+    plain = [plain_sentences(system, language) for system in systems]
     targets = systems[0].targets
-    if targets and len(references) == 1 and all(system.tokenised and system.targets == targets for system in systems):
-        text, expected = "the output's own tokens, against its T- lines", [targets]
+    only_targets = targets and len(references) == 1 and not other_reference
+    if only_targets and all(system.tokenised and system.targets == targets for system in systems):
+        text = "the output's own tokens, against its T- lines"
+        own, expected = [system.sentences for system in systems], [targets]
     else:
-        text, expected = f"Moses tokens of {moses.language}", [tokens(reference) for reference in references]
+        text = f"Moses tokens of {rules_of(language)}"
+        own = [system.sentences for system in systems]
+        expected = [moses_tokens(reference, language) for reference in references]
+        if other_reference or not all(system.tokenised and has_tokens_of(system, expected) for system in systems):
+            own = [moses_tokens(sentences, language, lowercase) for sentences in plain]
+            expected = [moses_tokens(reference, language, lowercase) for reference in references]
     tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
     yield tokenised
     yield tokenised.apply(
@@ -119,20 +118,29 @@ def _measures(
         text=f"{text}, split at hyphens",
         metric=tokenised_bleu(lowercase),
     )
-    plain = [plain_sentences(system, moses) for system in systems], [list(reference) for reference in references]
     try:
-        bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
+        bleu = BLEU(lowercase=lowercase, trg_lang=rules_of(language))
     except RuntimeError as error:  # Japanese and Korean need more packages
         raise UserError(" ".join(str(error).split())) from error
     text = "plain text, against the references as they are"
-    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *plain)
-    yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *plain)
+    texts = plain, [list(reference) for reference in references]
+    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *texts)
+    yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *texts)
 
 
-def plain_sentences(translations: Translations, moses: Moses) -> List[str]:
+def plain_sentences(translations: Translations, language: str) -> List[str]:
     if not translations.tokenised:
         return translations.sentences
-    return _progress(moses.detokenise, translations.sentences, "detokenise")
+    return _progress(partial(detokenise, language), translations.sentences, "detokenise")
+
+
+def moses_tokens(lines: Sequence[str], language: str, lowercase: bool = False) -> List[str]:
+    """The tokens of plain text, separated by spaces, as a prepare script makes them by default.
+
+    Moses separates a full stop by the case of the next word, so `lowercase` gives texts in any case the same tokens.
+    """
+    lines = [line.lower() for line in lines] if lowercase else lines
+    return _progress(TextPreparation(rules_of(language), "moses").words, lines, "tokenise")
 
 
 def split_compounds(sentences: List[str]) -> List[str]:

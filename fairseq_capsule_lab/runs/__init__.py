@@ -1,4 +1,4 @@
-"""Run folders: trainings, evaluations, distillation, and archives of results.
+"""Run folders: trainings and evaluations; distillation.
 
 Only `teacher` and `distill` import torch and fairseq, which takes seconds.
 """

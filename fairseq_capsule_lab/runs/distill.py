@@ -1,6 +1,7 @@
 """Distillation: a teacher translates the training set in shards, several at a time; then the students' data."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import BinaryIO
 
+from capsule_routing.text.folders import preparations, prepared_folder, settings_of
 from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.manifests import fingerprint
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
@@ -60,10 +62,14 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
+    # OUT has the settings and codes of DATA too, so that a student reads raw text as the data was prepared.
+    prepared = prepared_folder(args.data)
+    of_text = settings_of(prepared) if prepared else {}
+    codes = {Path(text.codes) for text in preparations(args.data, source, target) or () if text.codes}
     with Folder(args.out, SCRIPT).locked() as folder:
         hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
-        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam, "lenpen": lenpen}
-        settings |= {"shards": number, "max-tokens": args.max_tokens}
+        settings = {**of_text, "teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam}
+        settings |= {"lenpen": lenpen, "shards": number, "max-tokens": args.max_tokens}
         folder.keep_settings(f"{key} {value}" for key, value in settings.items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
@@ -75,11 +81,18 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
             lines = collect(data, source, target, longest, shards, part)
             counted.write_text("".join(f"{line}\n" for line in lines))
 
-        folder.run(Stage("bin", make))
+        folder.run(*map(_copy_of, sorted(codes)), Stage("bin", make))
         sys.stdout.write(counted.read_text())
         lines = (f"counted\t{line}" for line in counted.read_text().splitlines())
         folder.run(folder.manifest(command_line(program, words), lines))
         print(f"ready: {folder.path}/bin")
+
+
+def _copy_of(file: Path) -> Stage:
+    def make(part: Path, log: BinaryIO) -> None:
+        shutil.copyfile(file, part)
+
+    return Stage(file.name, make)
 
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:

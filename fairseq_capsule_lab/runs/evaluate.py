@@ -79,6 +79,7 @@ class EvaluationRun:
         self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
+        self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
         source, target = next(iter(pairs(self.binarised, "*")), ("", ""))
         self.source, self.target = settings.get("task.source_lang", source), settings.get("task.target_lang", target)
@@ -110,6 +111,7 @@ class EvaluationRun:
         """The command that translates a split. Its output is generate.out of the folder of the split."""
         words = ["fairseq-generate", str(self.binarised), "--user-dir", str(self.plugin)]
         words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
+        words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
         words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
         words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest)]
         words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]

@@ -128,9 +128,10 @@ def _own_checkpoint(settings: Settings) -> list[str]:
 
 
 def accumulation(settings: Settings, processes: int, tokens: int | None) -> tuple[list[int], str]:
-    """The accumulation for `tokens` target tokens per update, otherwise the configured one; and the batch in words.
+    """The accumulation for `tokens` per update, otherwise the configured one; and the batch in words.
 
-    It is a UserError if `tokens` cannot be reached, or a size is not a number.
+    Tokens are those of `dataset.max_tokens`: fairseq counts the longer side of each pair, with padding. It is a
+    UserError if `tokens` cannot be reached, or a size is not a number.
     """
     size, unit = checked_integer("dataset.max_tokens", settings.get("dataset.max_tokens", 0), low=0), "tokens"
     if not size:

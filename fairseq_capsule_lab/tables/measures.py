@@ -39,16 +39,17 @@ class RunMeasure:
 
 # --- sources: the commands that measure; `command` replaces the words in braces --------------------------------------
 
-ROUTING = "fairseq-capsule {{plugin}} analyze routing {{checkpoint}} --data {{bin}} --show {} --out {{out}} --json"
 SOURCES = {
     "size": "fairseq-capsule {plugin} size {checkpoint} --data {bin} --json",
     "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
     "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
     "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
     # These also draw a sentence, or the sentences that differ most, beside their figures.
-    "attention": ROUTING.format("encoder_attention"),
-    "past-future": ROUTING.format("past_future"),
-    "capsules": ROUTING.format("capsules"),
+    "attention": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show encoder_attention"
+    " --out {out} --json",
+    "past-future": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show past_future"
+    " --out {out} --json",
+    "capsules": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show capsules --out {out} --json",
     "cases": "fairseq-capsule analyze cases {before} {generated} {case} --out {out} --json",
     "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
     "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
@@ -60,10 +61,9 @@ SOURCES = {
     " --json",
     "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
 }
-# The sources of untrained models, those with the baseline that a run starts from, those of what evaluate.sh generated.
-TIMED, PAIRED, SCORED = (
-    {source for source, words in SOURCES.items() if name in words} for name in ("{arch}", "{before}", "{generated}")
-)
+TIMED = {"throughput-train", "throughput-generate", "latency"}  # they build an untrained model
+PAIRED = {"cases"}  # they read the baseline that a run starts from
+SCORED = {"cases", "coverage", "lengths", "length-groups", "longer-than"}  # they read what evaluate.sh generated
 
 
 def command(source: str, run: Run) -> List[str]:

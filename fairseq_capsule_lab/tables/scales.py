@@ -1,7 +1,7 @@
 """Scales, configs/scales/*.yaml: the corpora, sizes and schedules that a table is made with."""
 
-from dataclasses import dataclass, fields
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Tuple
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Words, read_yaml
@@ -19,9 +19,9 @@ class Regime:
         hours: an estimate.
     """
 
-    overrides: Words = ()
-    average: Words = ()
-    hours: float = 0.0
+    overrides: Words
+    average: Words
+    hours: float
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class Setup:
 
     configs: str
     data: str
-    licensed: str = ""
-    prepare: Words = ()
-    splits: Words = ("test",)
-    overrides: Words = ()
-    decode: Words = ()
-    distill: Words = ()
-    throughput: Words = ()
-    latency: Words = ()
-    words: Tuple[Tuple[str, str], ...] = ()
-    gpus: int = 1
-    memory: int = 8
-    effective_tokens: int = 0
-    stands_in: bool = False
-    from_scratch: Regime = Regime()
-    on_baseline: Regime = Regime()
+    licensed: str
+    prepare: Words
+    splits: Words
+    overrides: Words
+    decode: Words
+    distill: Words
+    throughput: Words
+    latency: Words
+    words: Tuple[Tuple[str, str], ...]
+    gpus: int
+    memory: int
+    effective_tokens: int
+    stands_in: bool
+    from_scratch: Regime
+    on_baseline: Regime
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,25 @@ class Scale:
                 both = {key: {**merged[key], **entry[key]} for key in merged if isinstance(entry.get(key), dict)}
                 merged = {**merged, **entry, **both}
         configs = merged.get("configs", corpus)
-        merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
-        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setup) if item.name in merged}
-        return Setup(**read, stands_in=configs != corpus)
+        return Setup(
+            configs=configs,
+            data=merged.get("data", configs),
+            licensed=merged.get("licensed", ""),
+            prepare=_words(merged, "prepare") or (f"scripts/prepare-{configs}.sh",),
+            splits=_words(merged, "splits") or ("test",),
+            overrides=_words(merged, "overrides"),
+            decode=_words(merged, "decode"),
+            distill=_words(merged, "distill"),
+            throughput=_words(merged, "throughput"),
+            latency=_words(merged, "latency"),
+            words=tuple(merged.get("words", {}).items()),
+            gpus=int(merged.get("gpus", 1)),
+            memory=int(merged.get("memory", 8)),
+            effective_tokens=int(merged.get("effective_tokens", 0)),
+            stands_in=configs != corpus,
+            from_scratch=_regime(merged.get("from_scratch", {})),
+            on_baseline=_regime(merged.get("on_baseline", {})),
+        )
 
 
 def load_scale(name: str) -> Scale:
@@ -86,15 +102,9 @@ def load_scale(name: str) -> Scale:
     return Scale(name, tuple(entries))
 
 
-def _regime(spec: Mapping[str, str]) -> Regime:
-    words = {name: tuple(spec[name].split()) for name in ("overrides", "average") if name in spec}
-    return Regime(hours=float(spec["hours"]), **words)
+def _words(group: Mapping[str, Any], name: str) -> Words:
+    return tuple(group.get(name, "").split())
 
 
-_READ: Dict[Any, Callable[[Any], Any]] = {  # for each type of field, how its YAML text is read
-    str: str,
-    int: int,
-    Words: lambda text: tuple(text.split()),
-    Tuple[Tuple[str, str], ...]: lambda named: tuple(named.items()),
-    Regime: _regime,
-}
+def _regime(group: Mapping[str, Any]) -> Regime:
+    return Regime(_words(group, "overrides"), _words(group, "average"), float(group.get("hours", 0)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule_lab.cli.score import _described
 from fairseq_capsule_lab.evaluation.scores import Score, ScoreDifference, split_compounds
 from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
@@ -145,6 +146,12 @@ def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
         assert unmarked["text"] == f"{printed[name]['text']}, diacritics removed from both"
 
 
+def test_another_reference_replaces_the_targets_of_the_output(score, generated, tmp_path):
+    other = write(tmp_path / "other.de", TRANSLATIONS)
+    assert score(generated, other)["scores"]["tokenised_bleu"]["score"] < 90
+    assert of(score(generated, other, "--other-reference")) == pytest.approx(dict.fromkeys(MEASURES, 100))
+
+
 def test_several_references_are_used_together(score, tmp_path, reference, generated):
     first = write(tmp_path / "first.de", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])
@@ -153,6 +160,30 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     assert all("nrefs:2" in signature for signature in of(printed, "signature").values())
     tokenised = score(generated, reference, second)["scores"]["tokenised_bleu"]  # not its T- lines alone
     assert tokenised["text"] == "Moses tokens of de" and "nrefs:2" in tokenised["signature"]
+
+
+@pytest.mark.parametrize(
+    "options, line",
+    [
+        ({}, "Wir gewinnen heute 3 : 2 ."),  # plain text of these tokens gets other tokens
+        ({"lower": True}, "Wir gewinnen heute 3 : 2 ."),
+        ({"splits_hyphens": True, "drops_controls": True}, "Wir gewinnen."),
+        ({"keeps_punctuation": True, "lower": True}, "Wir gewinnen."),
+    ],
+)
+def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(score, tmp_path, options, line):
+    lines = [
+        'Anna fragt: „Wer kommt?“ Er sagt: "Niemand."',
+        "Am Rot-Kreuz-Platz geht es gut. Dort hält die U-Bahn.",
+        line,
+    ]
+    output = []
+    for number, words in enumerate(map(TextPreparation("de", "moses", **options).words, lines)):
+        output += [f"T-{number}\t{words.replace('Platz', '<<unk>>')}", f"H-{number}\t0\t{words}"]
+    references = [write(tmp_path / "test.de", lines), write(tmp_path / "test.de1", lines[::-1])]
+    printed = score(write(tmp_path / "out", output), *references, "--lowercase")["scores"]
+    for name in ("tokenised_bleu", "compound_split_bleu"):
+        assert printed[name]["score"] == pytest.approx(100) and printed[name]["text"].startswith("Moses tokens of de")
 
 
 class TestAgainst:

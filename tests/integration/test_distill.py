@@ -7,6 +7,7 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from capsule_routing.errors import UserError
+from fairseq_capsule.hub import load
 from fairseq_capsule_lab.runs.teacher import collect
 from tests.integration.commands import PATH, PLUGIN, run, wait_for
 from tests.integration.preparing import Workplace, contents
@@ -49,6 +50,20 @@ def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     assert {file.name for file in (workplace.out / "bin").iterdir()} == names
     manifest = (workplace.out / "manifest.tsv").read_text()
     assert "setting\tlenpen\t0.8\n" in manifest and "counted\t300 training sentences" in manifest
+
+
+def test_a_student_reads_raw_text_as_the_data_was_prepared(workplace, teacher, data):
+    prepared = workplace.root / "prepared"
+    prepared.mkdir()
+    (prepared / "bin").symlink_to(data)
+    (prepared / "settings").write_text("script prepare.sh\ntokenise moses\nsource en\ntarget de\nlower yes\n")
+    (prepared / "codes").write_text("#version: 0.2\na b</w>\n")
+    workplace.stub("fairseq-generate", r"seq 0 299 | sed 's/.*/H-&\t-0.1\ta b/'")
+    workplace.prepared("--shards", 1, teacher, prepared)
+    (prepared / "codes").unlink()
+    for folder in (workplace.out, workplace.out / "bin"):
+        hub = load(teacher, folder)
+        assert hub.string(hub.encode("A  C, b")) == "a c <unk> b"
 
 
 def test_an_interrupted_run_is_resumed(workplace, teacher, data):

@@ -82,6 +82,13 @@ def test_the_other_direction_is_scored_against_the_text_of_its_target(run, plann
     assert (plan.source, plan.target, plan.reference("test").name) == ("de", "en", "test.en")
 
 
+def test_summaries_are_generated_with_the_vocabulary_of_the_run(run, planned):
+    assert "--vocabulary" not in planned().generate_command("test")
+    task = {**CONFIG["task"], "_name": "capsule_summarization", "vocabulary": 5000}
+    run.write_settings(Settings({**CONFIG, "task": task}))
+    assert "--vocabulary 5000" in " ".join(planned().generate_command("test"))
+
+
 def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
     assert planned().notes == []  # checkpoint_last.pt is a copy of the newest one
     run.last_checkpoint.write_text("later")

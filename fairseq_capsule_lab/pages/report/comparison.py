@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from capsule_routing.text.rouge import CharacterRouge
 from fairseq_capsule_lab.analysis.lengths import equal_groups, intervals, word_counts
-from fairseq_capsule_lab.evaluation.scores import Measure, Moses, bootstrap, measures, plain_sentences, rouge_measures
+from fairseq_capsule_lab.evaluation.scores import Measure, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
 
 LENGTH_GROUPS = 5  # for summaries: articles have no usual lengths
@@ -116,8 +116,7 @@ def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:
         texts = [system.translations.sentences for system in systems]
         label, score = "ROUGE-L", lambda text, references: 100 * rouge.f1(text, references)["rougeL"]
     else:
-        moses = Moses(test_set.language)
-        texts = [plain_sentences(system.translations, moses) for system in systems]
+        texts = [plain_sentences(system.translations, test_set.language) for system in systems]
         chrf = CHRF(lowercase=test_set.lowercase)
         label, score = "chrF", lambda text, references: chrf.sentence_score(text, references).score
     references = list(zip(*test_set.references))
