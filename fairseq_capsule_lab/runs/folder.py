@@ -116,8 +116,9 @@ class RunFolder:
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
     def checkpoints(self) -> list[Path]:
-        """The checkpoints of fairseq, without averages, newest first."""
-        paths = (path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_"))
+        """The checkpoints that fairseq's training writes, by their names, newest first. Averages have other names."""
+        names = [re.compile(r"checkpoint_(last|best)\.pt"), *KINDS.values()]
+        paths = (path for path in self.path.glob("checkpoint*.pt") if any(name.fullmatch(path.name) for name in names))
         return sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
     def count(self, kind: str) -> int:

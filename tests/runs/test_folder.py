@@ -48,7 +48,8 @@ def test_files_of_other_programs_are_not_changed(folder, name, content):
 def test_a_damaged_last_checkpoint_is_replaced(folder):
     for number in (1, 2):
         checkpoint(folder.path / f"checkpoint{number}.pt", str(number))
-    (folder.path / "checkpoint_avg_last1.pt").write_bytes((folder.path / "checkpoint1.pt").read_bytes())
+    for name in ("checkpoint_avg_last1.pt", "checkpoint_average.pt", "checkpoint_given.pt"):  # not of the training
+        checkpoint(folder.path / name)
     folder.last_checkpoint.write_bytes(b"PK half")
     assert folder.recover_last("out") == folder.path / "checkpoint2.pt"
     assert folder.last_checkpoint.read_bytes() == (folder.path / "checkpoint2.pt").read_bytes()
