@@ -68,10 +68,10 @@ class RunFolder:
 
         A training that failed before its first checkpoint does not bind the folder.
         """
-        if not self.is_bound and (self.last_checkpoint.exists() or self.manifest_file.exists()):
+        if not self.is_bound and (self.checkpoints() or self.manifest_file.exists()):
             raise LabError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
         before, now = sorted(self.settings().lines()), sorted(settings.lines())
-        if not self.last_checkpoint.exists() and not self.is_finished:
+        if not self.checkpoints() and not self.is_finished:
             self.manifest_file.unlink(missing_ok=True)
             self.write_settings(settings)
         elif before != now:

@@ -35,8 +35,23 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
         folder.bind(Settings({"x": 1}), "out")
 
 
+def test_another_training_never_adds_to_checkpoints(folder):
+    """evaluate.sh would average those of both, also if the newest one was deleted."""
+    folder.bind(Settings({"x": 1}), "out")
+    (folder.path / "checkpoint5.pt").touch()
+    with pytest.raises(LabError, match="out was trained with x 1, not x 2; name another folder"):
+        folder.bind(Settings({"x": 2}), "out")
+    assert folder.settings() == Settings({"x": 1})
+
+
 @pytest.mark.parametrize(
-    "name, content", [("checkpoint_last.pt", ""), ("settings.json", '{"editor": "vi"}'), ("manifest.json", "{}")]
+    "name, content",
+    [
+        ("checkpoint_last.pt", ""),
+        ("checkpoint5.pt", ""),
+        ("settings.json", '{"editor": "vi"}'),
+        ("manifest.json", "{}"),
+    ],
 )
 def test_files_of_other_programs_are_not_changed(folder, name, content):
     (folder.path / name).write_text(content)
