@@ -6,7 +6,7 @@ tokens, in 4 bytes; then for each sentence its first byte in the `.bin` file, in
 
 import struct
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
@@ -118,18 +118,14 @@ class BinarisedText:
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
     """Return the two texts of a split, by language.
 
-    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. The folder may also have
-    other pairs of languages; if it has files of both directions, those of this one are read. An incomplete file, or
+    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. An incomplete file, or
     other numbers of sentences in the two languages, raise a BrokenFile.
     """
     texts: Dict[str, BinarisedText] = {}
-    files = binarised_texts(folder, split)
-    pairs = f"{source}-{target}", f"{target}-{source}"
-    given, reverse = ([path for path in files if f".{pair}." in path.name] for pair in pairs)
-    for index in given or reverse:
+    for language, index in indices(folder, split, source, target).items():
         with open(index, "rb") as stream:
             if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
-                texts[language_of(index)] = BinarisedText(index)
+                texts[language] = BinarisedText(index)
     for text in texts.values():
         first = next(iter(texts.values()))
         if text.sentences != first.sentences:
@@ -138,17 +134,11 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
     return texts
 
 
-def binarised_texts(folder: Path, split: str = "*") -> List[Path]:
-    """Return the indices `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of a split or of all, without those of word alignments."""
-    files = (path for path in sorted(folder.glob("*.*-*.*.idx")) if split in ("*", path.name.partition(".")[0]))
-    return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]
-
-
-def splits_of(folder: Path) -> List[str]:
-    """Return the splits that have an index in a folder."""
-    return sorted({index.name.partition(".")[0] for index in binarised_texts(folder)})
-
-
-def language_of(index: Path) -> str:
-    """Return the language of an index: `de` for `test.en-de.de.idx`."""
-    return index.name.split(".")[-2]
+def indices(folder: Path, split: str, source: str, target: str) -> Dict[str, Path]:
+    """Return the indices of a split that exist, by language. If it has files of both directions, those of this one."""
+    for pair in (f"{source}-{target}", f"{target}-{source}"):
+        files = {language: folder / f"{split}.{pair}.{language}.idx" for language in sorted((source, target))}
+        found = {language: index for language, index in files.items() if index.is_file()}
+        if found:
+            return found
+    return {}
