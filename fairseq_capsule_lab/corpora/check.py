@@ -1,4 +1,4 @@
-"""Check of a data folder before a training, with or without its text. It reads line by line, in constant memory."""
+"""Check of a data folder before a training, with or without its text. It reads the text line by line."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
