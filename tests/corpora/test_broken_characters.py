@@ -110,3 +110,15 @@ def test_the_limits_of_similar_pairs_are_inclusive(tmp_path):
     files[1].write_text("a b c\na b c d\na\na b c\n", encoding="utf-8")
     copy_similar_pairs(files[:2], files[2:], longest=3, ratio=1.5)
     assert [file.read_text(encoding="utf-8") for file in files[2:]] == ["a b\n", "a b c\n"]
+
+
+@pytest.mark.parametrize("longest", [3, None])
+def test_no_similar_pairs_and_texts_of_different_lengths_are_refused(tmp_path, longest):
+    files = [tmp_path / name for name in ("text.en", "text.de", "clean.en", "clean.de")]
+    files[0].write_text("a\na b c d\n")
+    files[1].write_text("\na\n")
+    with pytest.raises(LabError, match="no pair is left: all are empty, or too long for --max-length or --ratio"):
+        copy_similar_pairs(files[:2], files[2:], longest, ratio=1.5)
+    files[1].write_text("a\n")
+    with pytest.raises(LabError, match="text.de has fewer lines than the other texts: give parallel texts"):
+        copy_similar_pairs(files[:2], files[2:], longest)
