@@ -53,6 +53,13 @@ def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
 
 
+def test_training_pairs_without_a_text_on_one_side_are_left_out(tmp_path):
+    (tmp_path / "text.en").write_text("a\n \t\nb\n\n", encoding="utf-8")
+    (tmp_path / "text.de").write_text("c\nd\n\u3000\n\n", encoding="utf-8")
+    assert taken(tmp_path).startswith("1 pairs (dropped: 1 empty in text.de, 2 empty in text.en)\t")
+    assert [(tmp_path / f"train.{language}").read_text() for language in ("en", "de")] == ["a\n", "c\n"]
+
+
 @pytest.mark.parametrize("character", ["b", "😀"])
 @pytest.mark.parametrize("number", [100_000, 100_001])
 def test_a_long_line_is_refused_or_dropped(tmp_path, character, number):

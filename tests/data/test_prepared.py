@@ -81,6 +81,20 @@ def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, 
         assert attributes == vars(expected)
 
 
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        (side("en", splits_hyphens=True), "A well-known tab.", "A well @-@ known tab ."),
+        (side("en"), "A well-known\x07tab\x9f.", "A well-known tab ."),
+        (side("en", drops_controls=True), "A well-known\x07tab\x9f.", "A well-knowntab ."),
+        (side("ro", diacritics="keep"), "Ţară Şi ţară și", "Țară Și țară și"),
+        (side("ro", diacritics="remove"), "Ţară Şi ţară și", "Tara Si tara si"),
+    ],
+)
+def test_raw_text_becomes_words_by_the_settings(text, line, words):
+    assert text.words(line) == words
+
+
 def test_every_prepare_script_is_known():
     scripts = {path.name for path in Path(__file__).parents[2].glob("scripts/prepare*.sh")}
     assert set(SCRIPTS) == scripts - {"prepare-common.sh"}
