@@ -1,8 +1,11 @@
 """Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
+from pathlib import Path
+
 import pytest
 
 from fairseq_capsule_lab.corpora.lcsts import write_pairs
+from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 
@@ -58,6 +61,16 @@ def test_training_pairs_without_a_text_on_one_side_are_left_out(tmp_path):
     (tmp_path / "text.de").write_text("c\nd\n\u3000\n\n", encoding="utf-8")
     assert taken(tmp_path).startswith("1 pairs (dropped: 1 empty in text.de, 2 empty in text.en)\t")
     assert [(tmp_path / f"train.{language}").read_text() for language in ("en", "de")] == ["a\n", "c\n"]
+
+
+def test_a_limit_counts_the_pairs_of_all_parts(tmp_path):
+    for name, lines in (("a", "1\n\n2\n"), ("b", "\n3\n4\n"), ("c", "5\n")):
+        for language in ("en", "de"):
+            (tmp_path / f"{name}.{language}").write_text(lines)
+    raw = RawTexts(tmp_path / "raw", ("en", "de"), Path, limit=3)
+    for name in "abc":
+        raw.append(tmp_path / f"{name}.en", tmp_path / f"{name}.de")
+    assert [file.read_text() for file in raw.files("train")] == ["1\n2\n3\n"] * 2 and raw.is_full
 
 
 @pytest.mark.parametrize("character", ["b", "😀"])
