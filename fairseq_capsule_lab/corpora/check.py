@@ -1,4 +1,4 @@
-"""Check of a data folder before a training, with or without its text. It reads the text line by line."""
+"""Check of a data folder before a training, with or without its text. Only valid and test pairs stay in memory."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
