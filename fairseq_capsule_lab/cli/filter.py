@@ -4,7 +4,6 @@ A filter of lines reads standard input and writes standard output. It uses all c
 holds only a few blocks of them in memory. A filter of pairs reads two parallel files and writes two.
 """
 
-import sys
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
@@ -89,8 +88,8 @@ def held_out_pairs(args: Namespace) -> None:
 @PAIRS
 def similar_pairs(args: Namespace) -> None:
     """Write the pairs that are not empty, not too long and of similar length."""
-    most, instead = args.max_length or sys.maxsize, args.instead or ()
-    texts.copy_similar_pairs((args.source, args.target), args.outputs, most, args.ratio, instead=instead)
+    inputs, instead = (args.source, args.target), args.instead or ()
+    texts.copy_similar_pairs(inputs, args.outputs, args.max_length, args.ratio, instead)
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

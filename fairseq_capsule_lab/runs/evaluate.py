@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import one_line
-from capsule_routing.text.folders import settings_of
+from capsule_routing.text.folders import language_pairs, settings_of
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place
 from fairseq_capsule_lab.processes import output_of, require_tools, show
@@ -16,7 +16,6 @@ from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
 from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
-from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
 
@@ -59,7 +58,7 @@ class EvaluationRun:
         self.task = settings.get("task._name", "translation")
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
-        source, target = next(iter(pairs(self.binarised, "*")), ("", ""))
+        source, target = next(iter(language_pairs(self.binarised)), ("", ""))
         self.source, self.target = settings.get("task.source_lang", source), settings.get("task.target_lang", target)
         self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
         for split in self.splits:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsule_routing.text.folders import language_pairs
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
-from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import fingerprint
 
@@ -95,8 +95,8 @@ def plan(args: Namespace, environment: Mapping[str, str]) -> TrainingPlan:
 def _require_languages(data: Path, settings: Settings) -> None:
     """Require the languages of the data, in one of both directions."""
     source, target = (settings.get(f"task.{side}_lang") for side in ("source", "target"))
-    found = pairs(data)
-    if source and target and (source, target) not in found and (target, source) not in found:
+    found = language_pairs(data, "train")
+    if found and source and target and (source, target) not in found and (target, source) not in found:
         first, second = found[0]
         remedy = f"give task.source_lang={first} task.target_lang={second} after OUT, or name other data"
         raise LabError(f"CONFIG translates {source}-{target}, but {data} has {first}-{second}; {remedy}")
