@@ -11,7 +11,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
-	fairseq_capsule fairseq_capsule_lab benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
+	capsule_routing fairseq_capsule fairseq_capsule_lab benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
 	tests
 
 help:            ## list the targets

@@ -62,7 +62,8 @@ class CapsuleConfig(PreTrainedConfig):
             counts if the model has the head of its loss (`guided_heads`).
 
     Raises:
-        UserError: an option is unknown or out of range, or options contradict each other.
+        UserError: an option is unknown, options contradict each other, or a value would train another model in silence.
+            Other values out of range are errors of torch or of a layer, when the model is built.
         huggingface_hub.errors.StrictDataclassFieldValidationError: an option has another type, or is no choice.
     """
 
@@ -177,7 +178,7 @@ class CapsuleConfig(PreTrainedConfig):
 
     def validate_options(self) -> None:
         """Raise a UserError if an option is out of range, or options contradict each other."""
-        for name in ("encoder_layers", "decoder_layers", "routing_iterations"):
+        for name in ("encoder_layers", "decoder_layers", "routing_iterations", "past_future_capsules"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("redundant_capsules", "label_smoothing", "bow_weight", "bca_weight"):
@@ -189,6 +190,8 @@ class CapsuleConfig(PreTrainedConfig):
                 raise UserError(f"{side}_attention_heads {heads} must divide {side}_embed_dim {size}")
         if not set(self.encoder_routing_layers or ()) <= set(range(1, self.encoder_layers + 1)):
             raise UserError(f"encoder_routing_layers must be layers from 1 to {self.encoder_layers}")
+        if self.encoder_routing != "none" and self.encoder_routing_layers == []:
+            raise UserError("encoder_routing_layers has no layer; name layers, or set encoder_routing none")
         if self.guided_heads != "none" and self.past_future == "none":
             raise UserError(f"guided_heads {self.guided_heads} needs past_future gdr, clf or attn")
         if self.share_all_embeddings and self.source_vocab_size != self.vocab_size:

@@ -2,8 +2,9 @@
 
 import os
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Set, Tuple, Union
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import SCRIPTS, TextPreparation, preparation_of
@@ -34,6 +35,21 @@ def binarised_folder(data: Union[str, Path]) -> Path:
     folder, inner = Path(data), Path(data, BINARISED)
     is_out = settings_of(folder).get("script") in SCRIPTS  # it may have copies of both dictionaries
     return inner if inner.is_dir() and (is_out or not any(folder.glob("dict.*.txt"))) else folder
+
+
+def language_pairs(binarised: Path, split: str = "*") -> List[Tuple[str, str]]:
+    """Return the languages, source and target, of the files SPLIT.SOURCE-TARGET.LANGUAGE.bin of a split, or of any.
+
+    A language may have hyphens, such as `zh-Hans`. Pairs of which one language has no file are left out.
+    """
+    languages: Dict[str, Set[str]] = {}
+    for file in binarised.glob(f"{split}.*-*.*.bin"):
+        pair, language = file.name.split(".")[-3:-1]
+        languages.setdefault(pair, set()).add(language)
+    found = []
+    for pair, names in languages.items():
+        found += [sides for sides in permutations(names, 2) if "-".join(sides) == pair]
+    return sorted(found)
 
 
 def preparations(data: Union[str, Path], source: str, target: str) -> Optional[Tuple[TextPreparation, TextPreparation]]:

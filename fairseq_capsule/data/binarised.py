@@ -1,28 +1,23 @@
-"""Reading of the files of fairseq-preprocess in pieces: `.idx` (lengths of sentences) and `.bin` (tokens).
+"""Checks of the files of fairseq-preprocess, `.idx` (lengths of sentences) and `.bin` (tokens).
 
-An index has a header (magic bytes, version, type of a token, number of sentences); then for each sentence its number of
-tokens, in 4 bytes; then for each sentence its first byte in the `.bin` file, in 8 bytes. All numbers are little-endian.
+fairseq reads a `.bin` file that was cut short, or an index of another one, without an error.
 """
 
 import struct
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict
 
 import numpy as np
+from fairseq.data.indexed_dataset import MMapIndexedDataset, infer_dataset_impl
 
 from capsule_routing.errors import UserError
 
-MAGIC, VERSION = b"MMIDIDX\x00\x00", 1
-OLD_MAGIC = b"TNTIDX\x00\x00"
-HEADER = struct.Struct("<9sQBQ")
-SIZE, POINTER = np.dtype("<i4"), np.dtype("<i8")
-# fairseq's codes for the types that versions of fairseq-preprocess write.
-TOKEN_TYPES: Dict[int, np.dtype] = {4: np.dtype("<i4"), 5: np.dtype("<i8"), 8: np.dtype("<u2"), 9: np.dtype("<u4")}
-PIECE = 1 << 18  # numbers read at a time
+PIECE = 1 << 18  # tokens read at a time
 SENTENCES = 1 << 12  # sentences read at a time
 CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>")  # by their numbers in every dictionary of fairseq
 IN_TEXT = "fairseq's control symbols may not be words; replace them in the text, and binarise it again"
 REMEDY = "binarise the text again"
+NO_INDEX = f"not a whole index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}"
 
 
 class BrokenFile(UserError):
@@ -34,27 +29,33 @@ class BrokenFile(UserError):
 
 
 class BinarisedText:
-    """One language of a split: its files `index` and `data`, and its numbers of `sentences` and `tokens`.
+    """One language of a split: its files `index` and `data`, the `sizes` of its sentences, and the number of `tokens`.
 
     The end-of-sentence tokens count too.
     """
 
     def __init__(self, index: Path):
-        """Check in constant memory that the files are complete and belong together; otherwise raise a BrokenFile."""
+        """Check that the files are complete and belong together; otherwise raise a BrokenFile."""
         self.index, self.data = index, index.with_suffix(".bin")
         for path in (self.index, self.data):
             if not path.is_file():
                 raise BrokenFile(path, f"missing: {REMEDY}")
-        self.sentences, self._type = self._read_header()
-        self.tokens = self._sum_of_sizes()
+        if infer_dataset_impl(str(index.with_suffix(""))) != "mmap":
+            raise BrokenFile(index, NO_INDEX)
+        try:
+            contents = MMapIndexedDataset.Index(str(index))
+        except (AssertionError, KeyError, OverflowError, ValueError, struct.error) as error:
+            raise BrokenFile(index, NO_INDEX) from error
+        self.sizes, self._type = np.array(contents.sizes), np.dtype(contents.dtype)  # a copy: `contents` closes its map
+        starts = np.cumsum(self.sizes, dtype=np.int64)
+        starts -= self.sizes  # in place: there may be many millions
+        starts *= self._type.itemsize
+        if (self.sizes < 0).any() or (starts != contents._pointers).any():
+            raise BrokenFile(index, f"a sentence does not start where the previous one ends: {REMEDY}")
+        self.sentences, self.tokens = len(self.sizes), int(self.sizes.sum(dtype=np.int64))
         size, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
         if size != needed:
             raise BrokenFile(self.data, f"{size} bytes, but {index.name} needs {needed}: {REMEDY}")
-
-    def sizes(self, start: int, count: int) -> np.ndarray:
-        """Return the numbers of tokens of `count` sentences from sentence `start`, or of fewer at the end."""
-        count = max(0, min(count, self.sentences - start))
-        return np.fromfile(self.index, SIZE, count, offset=HEADER.size + SIZE.itemsize * start)
 
     def piece(self, start: int, count: int) -> np.ndarray:
         """Return `count` tokens from token `start`, or fewer at the end."""
@@ -75,8 +76,8 @@ class BinarisedText:
         They were words of the text. A model takes them for padding or for the end of the sentence.
         """
         start = 0
-        for first in range(0, self.sentences, SENTENCES):
-            ends = np.cumsum(self.sizes(first, SENTENCES), dtype=np.int64)
+        for first in range(0, len(self.sizes), SENTENCES):
+            ends = np.cumsum(self.sizes[first : first + SENTENCES], dtype=np.int64)
             tokens = self.piece(start, ends[-1])
             control = tokens < len(CONTROL_SYMBOLS)
             last = ends[np.diff(ends, prepend=0) > 0] - 1
@@ -88,48 +89,17 @@ class BinarisedText:
                 raise BrokenFile(self.data, f"sentence {sentence} contains {symbol}: {IN_TEXT}")
             start += int(ends[-1])
 
-    def _read_header(self) -> Tuple[int, np.dtype]:
-        """Return the number of sentences and the type of a token."""
-        size = self.index.stat().st_size
-        with open(self.index, "rb") as stream:
-            header = stream.read(HEADER.size)
-        magic, version, code, sentences = HEADER.unpack(header.ljust(HEADER.size, b"\0"))
-        if (magic, version) != (MAGIC, VERSION) or code not in TOKEN_TYPES:
-            raise BrokenFile(self.index, f"not a whole index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}")
-        needed = HEADER.size + sentences * (SIZE.itemsize + POINTER.itemsize)
-        if size != needed:
-            raise BrokenFile(self.index, f"{size} bytes, but its {sentences} sentences need {needed}: {REMEDY}")
-        return sentences, TOKEN_TYPES[code]
-
-    def _sum_of_sizes(self) -> int:
-        """Return the number of all tokens, and check that each sentence starts where the previous one ends."""
-        tokens, pointers = 0, HEADER.size + SIZE.itemsize * self.sentences
-        for start in range(0, self.sentences, PIECE):
-            sizes = self.sizes(start, PIECE).astype(POINTER)
-            starts = np.fromfile(self.index, POINTER, len(sizes), offset=pointers + POINTER.itemsize * start)
-            ends = tokens + np.cumsum(sizes)
-            for number in np.flatnonzero((sizes < 0) | (starts != self._type.itemsize * (ends - sizes))):
-                problem = f"sentence {start + number + 1} does not start where the previous one ends: {REMEDY}"
-                raise BrokenFile(self.index, problem)
-            tokens = int(ends[-1])
-        return tokens
-
 
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
     """Return the two texts of a split, by language.
 
-    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. The folder may also have
-    other pairs of languages; if it has files of both directions, those of this one are read. An incomplete file, or
-    other numbers of sentences in the two languages, raise a BrokenFile.
+    Files in fairseq's other formats, such as --dataset-impl cached, are skipped and left to fairseq. An incomplete
+    file, or other numbers of sentences in the two languages, raise a BrokenFile.
     """
     texts: Dict[str, BinarisedText] = {}
-    files = binarised_texts(folder, split)
-    pairs = f"{source}-{target}", f"{target}-{source}"
-    given, reverse = ([path for path in files if f".{pair}." in path.name] for pair in pairs)
-    for index in given or reverse:
-        with open(index, "rb") as stream:
-            if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
-                texts[language_of(index)] = BinarisedText(index)
+    for language, index in indices(folder, split, source, target).items():
+        if infer_dataset_impl(str(index.with_suffix(""))) in ("mmap", None):
+            texts[language] = BinarisedText(index)
     for text in texts.values():
         first = next(iter(texts.values()))
         if text.sentences != first.sentences:
@@ -138,17 +108,11 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
     return texts
 
 
-def binarised_texts(folder: Path, split: str = "*") -> List[Path]:
-    """Return the indices `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of a split or of all, without those of word alignments."""
-    files = (path for path in sorted(folder.glob("*.*-*.*.idx")) if split in ("*", path.name.partition(".")[0]))
-    return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]
-
-
-def splits_of(folder: Path) -> List[str]:
-    """Return the splits that have an index in a folder."""
-    return sorted({index.name.partition(".")[0] for index in binarised_texts(folder)})
-
-
-def language_of(index: Path) -> str:
-    """Return the language of an index: `de` for `test.en-de.de.idx`."""
-    return index.name.split(".")[-2]
+def indices(folder: Path, split: str, source: str, target: str) -> Dict[str, Path]:
+    """Return the indices of a split that exist, by language. If it has files of both directions, those of this one."""
+    for pair in (f"{source}-{target}", f"{target}-{source}"):
+        files = {language: folder / f"{split}.{pair}.{language}.idx" for language in sorted((source, target))}
+        found = {language: index for language, index in files.items() if index.is_file()}
+        if found:
+            return found
+    return {}

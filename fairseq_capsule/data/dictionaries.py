@@ -148,7 +148,8 @@ def refuse_other_languages(label: str, state: Dict[str, Any], source: str, targe
 def trained_on(state: Dict[str, Any]) -> Tuple[str, Tuple[Optional[str], Optional[str]]]:
     """Return the data folder and the (source, target) languages of a checkpoint.
 
-    Languages that the options do not name are inferred from the data folder, if it exists. Otherwise they are None.
+    Languages that the options do not name are those that fairseq infers from the data folder, if it exists. Otherwise
+    they are None.
     """
     config = state.get("cfg") or {}
     task = config.get("task") if config else state.get("args")

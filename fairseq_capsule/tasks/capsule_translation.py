@@ -65,7 +65,7 @@ class CapsuleTranslationTask(TranslationTask):
         """Load a split as fairseq does.
 
         Raises a UserError if a file of the split is incomplete, or has control symbols within sentences. Files in
-        fairseq's older format (--dataset-impl cached) are not checked.
+        other formats, such as --dataset-impl cached, are not checked.
         """
         paths = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0

@@ -4,7 +4,6 @@ A filter of lines reads standard input and writes standard output. It uses all c
 holds only a few blocks of them in memory. A filter of pairs reads two parallel files and writes two.
 """
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -97,7 +96,7 @@ def similar_pairs(
     outputs: tuple[Path, Path],
 ) -> None:
     """Write the pairs that are not empty, not too long and of similar length."""
-    copy_similar_pairs((source, target), outputs, max_length or sys.maxsize, ratio, instead=instead or ())
+    copy_similar_pairs((source, target), outputs, max_length, ratio, instead or ())
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

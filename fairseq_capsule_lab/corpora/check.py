@@ -2,15 +2,14 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from itertools import repeat, zip_longest
+from itertools import permutations, repeat, zip_longest
 from pathlib import Path
 
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.folders import settings_of
-from fairseq_capsule.data import binarised
-from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, BinarisedText, BrokenFile
+from capsule_routing.text.folders import language_pairs, settings_of
+from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, REMEDY, BinarisedText, BrokenFile, indices
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.manifests import sha256
@@ -70,7 +69,7 @@ class Check:
         self.most_unknown = most_unknown  # per cent of the tokens of a text
         self.most_overlap = most_overlap  # per cent of a split's pairs that are also in train
         self.dictionaries = read_dictionaries(self.bin)
-        languages = {binarised.language_of(index) for index in binarised.binarised_texts(self.bin)}
+        languages = set[str]().union(*language_pairs(self.bin))
         if len(self.dictionaries) != 2 or not languages <= self.dictionaries.keys():
             raise UserError(f"{self.bin}: not the dictionaries of two languages; name the data of one language pair")
         self.settings = settings_of(folder)  # empty if no script prepared the folder
@@ -88,7 +87,8 @@ class Check:
     def run(self) -> None:
         texts = [file for stage in self.stages for file in (self.folder / stage).iterdir()]
         names = {file.stem for file in texts if file.suffix[1:] in self.dictionaries}
-        names.update(binarised.splits_of(self.bin))
+        for pair in permutations(self.dictionaries):
+            names.update(file.name.partition(".")[0] for file in self.bin.glob(f"*.{'-'.join(pair)}.*.idx"))
         if not names:
             raise UserError(f"{self.bin}: no text of its languages; name a folder that fairseq-preprocess made")
         for split in ("train", "valid"):
@@ -139,8 +139,7 @@ class Check:
     def _check_split(self, split: str) -> None:
         """Check the binarised files of a split, compare them with the text, and find pairs that are also in train."""
         texts: dict[str, BinarisedText] = {}
-        for index in binarised.binarised_texts(self.bin, split):
-            language = binarised.language_of(index)
+        for language, index in indices(self.bin, split, *self.dictionaries).items():
             try:
                 texts[language] = BinarisedText(index)
                 texts[language].require_known_tokens(len(self.dictionaries[language]))
@@ -148,12 +147,12 @@ class Check:
                 self._note(error.path, error.problem)
                 return
         if len(texts) < 2:
-            self._note(self.bin / f"{split}.*.idx", f"missing in one language or both: {binarised.REMEDY}")
+            self._note(self.bin / f"{split}.*.idx", f"missing in one language or both: {REMEDY}")
             return
         first, second = texts.values()
         if first.sentences != second.sentences or not first.sentences:
             problem = f"{first.sentences} sentences, and {second.index.name} has {second.sentences}"
-            self._note(first.index, f"{problem}: {binarised.REMEDY}")
+            self._note(first.index, f"{problem}: {REMEDY}")
             return
         self.splits[split] = Split(first.sentences)
         sides = (self._sentences(split, language, text) for language, text in texts.items())

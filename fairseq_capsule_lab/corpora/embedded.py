@@ -82,7 +82,7 @@ def _write_raw(raw: RawTexts, corpus: str, sizes: Mapping[str, int]) -> None:
 
 
 def _settings(options: Options) -> list[str]:
-    """Return lines of settings. The seed is the one that drew the pairs: older folders have a line for it."""
+    """Return lines of settings. The seed is the one that drew the pairs."""
     return [*(f"{split} {options[split]}" for split in SIZES), "seed 1"]
 
 

@@ -33,7 +33,7 @@ def _corpus(options: Options) -> Corpus:
         split: [(f"{base}/{name}.{source}.gz", f"{base}/{name}.{target}.gz") for name in names]
         for split, names in stems.items()
     }
-    # Options with their default values are no settings, so that older folders stay valid.
+    # Options with their default values are no settings.
     changed = [name for name, value in DEFAULTS.items() if options[name] != value]
     bound = ["from", "limit", "codes", "dict", *(["bpe", "tokenise"] if "bpe" in changed else [])]
     bound += [name for name in ("merges", "share") if name in changed]

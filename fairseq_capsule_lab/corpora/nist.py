@@ -63,8 +63,14 @@ def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
         problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
         raise UserError(f"{references}: {problem}")
     yield [text for _, _, text in segments]
-    for translation in translations.values():
-        yield [translation[document, segment] for document, segment, _ in segments]
+    for translator, translation in translations.items():
+        lines = []
+        for document, segment, _ in segments:
+            if (document, segment) not in translation:
+                problem = f"translation {translator} has no segment {segment} of document {document}"
+                raise UserError(f"{references}: {problem}: fetch the file again")
+            lines.append(translation[document, segment])
+        yield lines
 
 
 ZH_EN = Recipe(

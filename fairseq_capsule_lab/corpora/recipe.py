@@ -79,7 +79,7 @@ class Recipe(NamedTuple):
                 sides = corpus.sides(options) if name == "codes" else corpus.dictionaries(options)
                 hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides)
                 lines.append(f"{name} {' '.join(hashes)}")
-            elif name != "bpe" or value != "subword-nmt":  # older folders have no line for it
+            elif name != "bpe" or value != "subword-nmt":  # the default is no setting
                 value = f"{value:g}" if isinstance(value, float) else value
                 lines.append(f"{name} {'none' if value is None else value}")
         return lines

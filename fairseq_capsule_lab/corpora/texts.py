@@ -186,24 +186,31 @@ def _warning(taken: int, dropped: Counter[tuple[str, str]]) -> str:
     return f"{lost} of {taken + lost} pairs were left out, {number} of them {reason} in {file}: {remedy}"
 
 
-def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float = 0, instead: Paths = ()) -> None:
+def copy_similar_pairs(
+    inputs: Paths, outputs: Paths, longest: int | None, ratio: float = 0, instead: Paths = ()
+) -> None:
     """Copy the pairs of two parallel texts that are not empty, not too long and of similar length.
 
     Args:
-        longest: the largest number of words in a sentence.
+        longest: the largest number of words in a sentence; None: any.
         ratio: the largest ratio of the numbers of words; 0: any.
         instead: copy the lines of these files, parallel to the inputs.
 
     Raises:
-        UserError: there is no such pair.
+        UserError: there is no such pair, or the texts have different numbers of lines.
     """
+    paths = [*inputs, *(instead or inputs)]
     with ExitStack() as stack:
-        texts = [stack.enter_context(open(path, "rb")) for path in (*inputs, *(instead or inputs))]
+        texts = [stack.enter_context(open(path, "rb")) for path in paths]
         source, target = (stack.enter_context(open(path, "wb")) for path in outputs)
-        for first, second, *copies in progress_bar(zip(*texts), unit=" pairs", unit_scale=True):
-            shorter, longer = sorted((len(first.decode().split()), len(second.decode().split())))
-            if shorter > 0 and longer <= longest and (not ratio or longer <= ratio * shorter):
-                source.write(copies[0])
-                target.write(copies[1])
+        for lines in progress_bar(zip_longest(*texts), unit=" pairs", unit_scale=True):
+            if None in lines:
+                shortest = paths[lines.index(None)]
+                raise UserError(f"{shortest} has fewer lines than the other texts: give parallel texts")
+            shorter, longer = sorted(len(line.decode().split()) for line in lines[:2])
+            is_short = longest is None or longer <= longest
+            if shorter > 0 and is_short and (not ratio or longer <= ratio * shorter):
+                source.write(lines[2])
+                target.write(lines[3])
     if not outputs[0].stat().st_size:
-        raise UserError(f"no pair passes --max-length {longest} and --ratio {ratio:g}: give larger ones")
+        raise UserError("no pair is left: all are empty, or too long for --max-length or --ratio: give larger ones")

@@ -104,6 +104,8 @@ def configuration(model: BaseFairseqModel) -> CapsuleConfig:
     encoder, decoder = model.encoder, model.decoder
     words = decoder.dictionary
     routed = [number for number, layer in enumerate(encoder.layers, 1) if hasattr(layer.self_attn, "routing")]
+    if not routed:  # all layers that route were pruned
+        options["encoder_routing"] = "none"
     return CapsuleConfig(
         **{
             **options,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
-from capsule_routing.text.folders import settings_of
+from capsule_routing.text.folders import language_pairs, settings_of
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
@@ -18,7 +18,6 @@ from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
 from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
-from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage
 
@@ -81,7 +80,7 @@ class EvaluationRun:
         self.task = settings.get("task._name", "translation")
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
-        source, target = next(iter(pairs(self.binarised, "*")), ("", ""))
+        source, target = next(iter(language_pairs(self.binarised)), ("", ""))
         self.source, self.target = settings.get("task.source_lang", source), settings.get("task.target_lang", target)
         self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
         for split in self.splits:

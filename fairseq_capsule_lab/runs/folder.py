@@ -68,10 +68,10 @@ class RunFolder:
 
         A training that failed before its first checkpoint does not bind the folder.
         """
-        if not self.is_bound and (self.last_checkpoint.exists() or self.manifest_file.exists()):
+        if not self.is_bound and (self.checkpoints() or self.manifest_file.exists()):
             raise UserError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
         before, now = sorted(self.settings().lines()), sorted(settings.lines())
-        if not self.last_checkpoint.exists() and not self.is_finished:
+        if not self.checkpoints() and not self.is_finished:
             self.manifest_file.unlink(missing_ok=True)
             self.write_settings(settings)
         elif before != now:
@@ -116,8 +116,9 @@ class RunFolder:
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
     def checkpoints(self) -> list[Path]:
-        """The checkpoints of fairseq, without averages, newest first."""
-        paths = (path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_"))
+        """The checkpoints that fairseq's training writes, by their names, newest first. Averages have other names."""
+        names = [re.compile(r"checkpoint_(last|best)\.pt"), *KINDS.values()]
+        paths = (path for path in self.path.glob("checkpoint*.pt") if any(name.fullmatch(path.name) for name in names))
         return sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
     def count(self, kind: str) -> int:

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 from fairseq.data import data_utils, indexed_dataset
-from fairseq.data.data_utils import infer_language_pair
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import language_pairs
 from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_unknown_architecture
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 
@@ -21,9 +21,10 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
 
     With `plugin`, one that is not imported here may define its architecture.
     """
-    source, target = infer_language_pair(data)
-    if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
+    pairs = language_pairs(Path(data), "train")
+    if not pairs:
         raise UserError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
+    source, target = pairs[0]
     if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
         raise UserError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     state = read_checkpoint(teacher)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import language_pairs
 from fairseq_capsule_lab.errors import checked_integer, checked_path, quoted
 from fairseq_capsule_lab.manifests import fingerprint
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
-from fairseq_capsule_lab.runs.prepared import pairs
 from fairseq_capsule_lab.runs.settings import Settings
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
@@ -113,8 +113,8 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
 def _require_languages(data: Path, settings: Settings) -> None:
     """Require the languages of the data, in one of both directions."""
     source, target = (settings.get(f"task.{side}_lang") for side in ("source", "target"))
-    found = pairs(data)
-    if source and target and (source, target) not in found and (target, source) not in found:
+    found = language_pairs(data, "train")
+    if found and source and target and (source, target) not in found and (target, source) not in found:
         first, second = found[0]
         remedy = f"give task.source_lang={first} task.target_lang={second} after OUT, or name other data"
         raise UserError(f"CONFIG translates {source}-{target}, but {data} has {first}-{second}; {remedy}")

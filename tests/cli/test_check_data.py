@@ -6,7 +6,7 @@ import shutil
 import pytest
 from fairseq import options
 from fairseq_cli import preprocess
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from fairseq_capsule_lab.cli import main
@@ -166,6 +166,7 @@ def test_every_changed_byte_of_binarised_data_is_found(sound, tmp_path, draw):
     path = folder / draw.draw(st.sampled_from([BIN, IDX, "bin/valid.en-de.en.bin", "bin/valid.en-de.en.idx"]))
     content = bytearray(path.read_bytes())
     content[draw.draw(st.integers(0, len(content) - 1))] ^= draw.draw(st.integers(1, 255))
+    assume(path.suffix == ".bin" or content[17] != 3)  # as the type int16 the numbers are the same
     path.write_bytes(bytes(content))
     assert main(["check-data", str(folder)]) == 1
 

@@ -1,9 +1,12 @@
 """Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
+from pathlib import Path
+
 import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.lcsts import write_pairs
+from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 
 SET = ("set.sgm", "set.sgm")
@@ -51,6 +54,23 @@ def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken
     assert counts == f"1 pairs (dropped: 1 broken characters in text.{side})"
     assert warning == f"1 of 2 pairs were left out, 1 of them broken characters in text.{side}: check the text"
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
+
+
+def test_training_pairs_without_a_text_on_one_side_are_left_out(tmp_path):
+    (tmp_path / "text.en").write_text("a\n \t\nb\n\n", encoding="utf-8")
+    (tmp_path / "text.de").write_text("c\nd\n\u3000\n\n", encoding="utf-8")
+    assert taken(tmp_path).startswith("1 pairs (dropped: 1 empty in text.de, 2 empty in text.en)\t")
+    assert [(tmp_path / f"train.{language}").read_text() for language in ("en", "de")] == ["a\n", "c\n"]
+
+
+def test_a_limit_counts_the_pairs_of_all_parts(tmp_path):
+    for name, lines in (("a", "1\n\n2\n"), ("b", "\n3\n4\n"), ("c", "5\n")):
+        for language in ("en", "de"):
+            (tmp_path / f"{name}.{language}").write_text(lines)
+    raw = RawTexts(tmp_path / "raw", ("en", "de"), Path, limit=3)
+    for name in "abc":
+        raw.append(tmp_path / f"{name}.en", tmp_path / f"{name}.de")
+    assert [file.read_text() for file in raw.files("train")] == ["1\n2\n3\n"] * 2 and raw.is_full
 
 
 @pytest.mark.parametrize("character", ["b", "😀"])
@@ -110,3 +130,15 @@ def test_the_limits_of_similar_pairs_are_inclusive(tmp_path):
     files[1].write_text("a b c\na b c d\na\na b c\n", encoding="utf-8")
     copy_similar_pairs(files[:2], files[2:], longest=3, ratio=1.5)
     assert [file.read_text(encoding="utf-8") for file in files[2:]] == ["a b\n", "a b c\n"]
+
+
+@pytest.mark.parametrize("longest", [3, None])
+def test_no_similar_pairs_and_texts_of_different_lengths_are_refused(tmp_path, longest):
+    files = [tmp_path / name for name in ("text.en", "text.de", "clean.en", "clean.de")]
+    files[0].write_text("a\na b c d\n")
+    files[1].write_text("\na\n")
+    with pytest.raises(UserError, match="no pair is left: all are empty, or too long for --max-length or --ratio"):
+        copy_similar_pairs(files[:2], files[2:], longest, ratio=1.5)
+    files[1].write_text("a\n")
+    with pytest.raises(UserError, match="text.de has fewer lines than the other texts: give parallel texts"):
+        copy_similar_pairs(files[:2], files[2:], longest)

@@ -1,47 +1,52 @@
-"""Binarised files are read in pieces of any size, in bounded memory."""
+"""The tokens of binarised files are read in pieces of any size, in bounded memory."""
 
 import tracemalloc
 
-import numpy as np
 import pytest
+import torch
+from fairseq.data.indexed_dataset import make_builder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.data.binarised import HEADER, BinarisedText, BrokenFile
+from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 
 
-def write_index(path, sizes):
-    sizes = np.array(sizes, dtype="<i4")
-    pointers = 2 * (np.cumsum(sizes, dtype="<i8") - sizes)
-    path.write_bytes(HEADER.pack(b"MMIDIDX\0\0", 1, 8, len(sizes)) + sizes.tobytes() + pointers.tobytes())
+def write(folder, sizes):
+    """Write sentences of these sizes, whose tokens are 0, 1, 2, ...; return the index."""
+    index = folder / "test.en-de.de.idx"
+    builder = make_builder(str(index.with_suffix(".bin")), "mmap", vocab_size=9)  # 2 bytes for each token
+    for tokens in torch.arange(sum(sizes)).split(sizes):
+        builder.add_item(tokens)
+    builder.finalize(str(index))
+    return index
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=st.lists(st.integers(0, 9), max_size=20), piece=st.integers(1, 5))
 def test_files_are_read_in_pieces_of_any_size(tmp_path, monkeypatch, sizes, piece):
     monkeypatch.setattr("fairseq_capsule.data.binarised.PIECE", piece)
-    index = tmp_path / "test.en-de.de.idx"
-    write_index(index, sizes)
-    tokens = np.arange(sum(sizes), dtype="<u2")
-    index.with_suffix(".bin").write_bytes(tokens.tobytes())
-    text = BinarisedText(index)
-    assert (text.sentences, text.tokens) == (len(sizes), sum(sizes))
-    assert text.sizes(0, len(sizes)).tolist() == sizes
-    assert text.piece(1, 3).tolist() == tokens[1:4].tolist()
+    text = BinarisedText(write(tmp_path, sizes))
+    assert (text.sentences, text.tokens, text.sizes.tolist()) == (len(sizes), sum(sizes), sizes)
     text.require_known_tokens(max(1, sum(sizes)))
     if sum(sizes):
         with pytest.raises(BrokenFile, match=f"token {sum(sizes)} has the number {sum(sizes) - 1}"):
             text.require_known_tokens(sum(sizes) - 1)
 
 
+@pytest.mark.parametrize("count", [4, 2**62 + 3, 2**63 + 3])
+def test_an_index_that_announces_other_sentences_is_refused(tmp_path, count):
+    index = write(tmp_path, [2, 1, 3])
+    whole = index.read_bytes()
+    index.write_bytes(whole[:18] + count.to_bytes(8, "little") + whole[26:])
+    with pytest.raises(BrokenFile, match="not a whole index"):
+        BinarisedText(index)
+
+
 def test_memory_stays_bounded(tmp_path):
-    """Files of 60 and 36 MB are read within 20 MB."""
-    index = tmp_path / "train.en-de.de.idx"
-    write_index(index, [10] * 3_000_000)
-    with open(index.with_suffix(".bin"), "wb") as stream:
-        stream.truncate(60_000_000)
+    """Tokens of 60 MB are read within 20 MB."""
+    text = BinarisedText(write(tmp_path, [10_000] * 3000))
     tracemalloc.start()
-    BinarisedText(index).require_known_tokens(9)
+    text.require_known_tokens(1 << 16)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20_000_000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder, raw_lines
+from capsule_routing.text.folders import binarised_folder, language_pairs, preparations, prepared_folder, raw_lines
 from capsule_routing.text.preparation import SCRIPTS, TextPreparation
 
 
@@ -81,6 +81,20 @@ def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, 
         assert attributes == vars(expected)
 
 
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        (side("en", splits_hyphens=True), "A well-known tab.", "A well @-@ known tab ."),
+        (side("en"), "A well-known\x07tab\x9f.", "A well-known tab ."),
+        (side("en", drops_controls=True), "A well-known\x07tab\x9f.", "A well-knowntab ."),
+        (side("ro", diacritics="keep"), "Ţară Şi ţară și", "Țară Și țară și"),
+        (side("ro", diacritics="remove"), "Ţară Şi ţară și", "Tara Si tara si"),
+    ],
+)
+def test_raw_text_becomes_words_by_the_settings(text, line, words):
+    assert text.words(line) == words
+
+
 def test_every_prepare_script_is_known():
     scripts = {path.name for path in Path(__file__).parents[2].glob("scripts/prepare*.sh")}
     assert set(SCRIPTS) == scripts - {"prepare-common.sh"}
@@ -108,6 +122,16 @@ def test_a_folder_is_named_by_itself_its_bin_or_a_link(prepared, monkeypatch):
     (folder / "dict.en.txt").touch()  # separate dictionaries stand beside the settings too
     assert binarised_folder(folder).samefile(folder / "bin")
     assert prepared_folder(folder / "missing") is None
+
+
+def test_language_pairs_are_read_from_the_names_of_binarised_files(tmp_path):
+    both = ("en-de", "en", "de"), ("de-en", "en", "de"), ("zh-Hant-zh", "zh", "zh-Hant")
+    names = [f"test.{pair}.{language}" for pair, *languages in both for language in languages]
+    for name in [*names, "train.de-fr.de", "train.de-fr.fr", "train.de-cs.de", "train.de-fr.factors", "train.de"]:
+        (tmp_path / f"{name}.bin").touch()
+    assert language_pairs(tmp_path, "test") == [("de", "en"), ("en", "de"), ("zh-Hant", "zh")]
+    assert language_pairs(tmp_path)[:2] == [("de", "en"), ("de", "fr")]  # de-cs has one language only
+    assert language_pairs(tmp_path, "valid") == language_pairs(tmp_path / "missing") == []
 
 
 def test_raw_lines_are_those_of_the_split_or_none(prepared):

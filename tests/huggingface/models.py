@@ -6,10 +6,11 @@ import torch
 
 from tests.zoo import CASES, OFF, PLAIN, PLAIN_OPTIONS, make_sentences
 
-# Layers that route keep their places when others are pruned.
-PRUNED = {"encoder_layers": 3, "encoder_layers_to_keep": "0,2", "encoder_routing_layers": "3", "decoder_layers": 1}
+# Layers that route keep their places when others are pruned, or are pruned too.
+PRUNED = {"encoder_layers": 3, "encoder_routing_layers": "3", "decoder_layers": 1}
 WITHOUT_MECHANISMS = [(PLAIN, {**OFF[PLAIN][0], **more}) for more in [*PLAIN_OPTIONS, {"activation_fn": "linear"}]]
-WITH_MECHANISMS = [case for case in CASES if "transformer" in case[0]] + [("capsule_transformer", PRUNED)]
+WITH_MECHANISMS = [case for case in CASES if "transformer" in case[0]]
+WITH_MECHANISMS += [("capsule_transformer", {**PRUNED, "encoder_layers_to_keep": kept}) for kept in ("0,2", "0,1")]
 TRANSFORMERS = WITHOUT_MECHANISMS + WITH_MECHANISMS
 # Options for each kind of cache and of source parts.
 ROUTED = [

@@ -67,6 +67,8 @@ def assert_close(left, right):
         ({"encoder_layers": 0}, "encoder_layers must be at least 1, not 0"),
         ({"encoder_attention_heads": 7}, "encoder_attention_heads 7 must divide encoder_embed_dim 512"),
         ({"encoder_routing_layers": [7]}, "encoder_routing_layers must be layers from 1 to 6"),
+        ({"encoder_routing": "both", "encoder_routing_layers": []}, "encoder_routing_layers has no layer"),
+        ({"past_future": "gdr", "past_future_capsules": 0}, "past_future_capsules must be at least 1, not 0"),
         ({"guided_heads": "both"}, "guided_heads both needs past_future"),
         ({"share_all_embeddings": True, "source_vocab_size": 9}, "needs source_vocab_size and vocab_size to be equal"),
         ({"global_representation": "mean", "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_output_dim"),

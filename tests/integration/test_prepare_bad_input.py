@@ -4,6 +4,7 @@
 """
 
 import gzip
+import re
 import shutil
 
 import pytest
@@ -103,9 +104,12 @@ def test_licensed_sets_that_are_not_parallel_are_refused_and_references_are_kept
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
     assert "-ref.xml: 3 translations, not 4" in refuses(*options)
+    file.write_text(whole.replace('id="3"', 'id="4"', 1))
+    assert "-ref.xml: translation E00 has no segment 3 of document d: fetch the file again" in refuses(*options)
     file.unlink()
     assert "mt03_chinese_evalset*-ref.xml is missing" in refuses(*options)
-    file.write_text(whole)
+    ordered = re.findall("<seg.*</seg>", whole)[:3]
+    file.write_text(whole.replace("\n".join(ordered), "\n".join(ordered[::-1])))
     source = file.with_name("mt03_chinese_evalset_v0.xml")
     segments = source.read_text()
     source.write_text(segments.replace("seg", "line"))

@@ -35,6 +35,8 @@ def test_every_stage_has_the_expected_text(prepared, archives):
     assert read(prepared.out / "tokenised" / "train.de")[1].endswith(", heute .")
     assert read(prepared.out / "codes")[0] == "#version: 0.2"
     assert any("@@ " in line for line in read(prepared.out / "bpe" / "train.en"))
+    for language, frequent in (("en", "today"), ("de", "heute")):  # the merges are of both languages
+        assert frequent in read(prepared.out / f"bpe/train.{language}")[1].split()
 
 
 def test_the_folder_is_sound_and_raw_text_is_read_as_it_was_made(prepared, capsys):

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from capsule_routing.text.folders import preparations
 from fairseq_capsule_lab.cli import main
 from tests.integration.archives import make_workplace
 from tests.integration.commands import PATH
@@ -82,6 +83,8 @@ def test_words_are_tokenised_as_expected_and_raw_text_is_read_so(prepared):
     language, line, words = TOKENISED[prepared.name]
     raw, tokenised = (read(prepared.out / stage / f"train.{language}") for stage in ("raw", "tokenised"))
     assert tokenised[raw.index(line)] == words
+    texts = preparations(prepared.out, *EXPECTED[prepared.name][0])
+    assert [text.words(line) for text in texts if text.language == language] == [words]
     check_reading(prepared.out)
 
 

@@ -27,7 +27,7 @@ def run(tmp_path):
 def planned(run, tmp_path):
     """Plan the evaluation with options. Return the plan, or the one line of the error."""
     data = tmp_path / "data"
-    for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
+    for name in ("bin/test.en-de.en.bin", "bin/test.en-de.de.bin", "bin/dict.en.txt", "raw/test.de"):
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).touch()
     arguments = evaluate.EvaluationArguments(run=run.path, data=data, max_tokens=12000, results="evaluation")

@@ -35,8 +35,23 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
         folder.bind(Settings({"x": 1}), "out")
 
 
+def test_another_training_never_adds_to_checkpoints(folder):
+    """evaluate.sh would average those of both, also if the newest one was deleted."""
+    folder.bind(Settings({"x": 1}), "out")
+    (folder.path / "checkpoint5.pt").touch()
+    with pytest.raises(UserError, match="out was trained with x 1, not x 2; name another folder"):
+        folder.bind(Settings({"x": 2}), "out")
+    assert folder.settings() == Settings({"x": 1})
+
+
 @pytest.mark.parametrize(
-    "name, content", [("checkpoint_last.pt", ""), ("settings.json", '{"editor": "vi"}'), ("manifest.json", "{}")]
+    "name, content",
+    [
+        ("checkpoint_last.pt", ""),
+        ("checkpoint5.pt", ""),
+        ("settings.json", '{"editor": "vi"}'),
+        ("manifest.json", "{}"),
+    ],
 )
 def test_files_of_other_programs_are_not_changed(folder, name, content):
     (folder.path / name).write_text(content)
@@ -48,7 +63,8 @@ def test_files_of_other_programs_are_not_changed(folder, name, content):
 def test_a_damaged_last_checkpoint_is_replaced(folder):
     for number in (1, 2):
         checkpoint(folder.path / f"checkpoint{number}.pt", str(number))
-    (folder.path / "checkpoint_avg_last1.pt").write_bytes((folder.path / "checkpoint1.pt").read_bytes())
+    for name in ("checkpoint_avg_last1.pt", "checkpoint_average.pt", "checkpoint_given.pt"):  # not of the training
+        checkpoint(folder.path / name)
     folder.last_checkpoint.write_bytes(b"PK half")
     assert folder.recover_last("out") == folder.path / "checkpoint2.pt"
     assert folder.last_checkpoint.read_bytes() == (folder.path / "checkpoint2.pt").read_bytes()

@@ -99,6 +99,15 @@ def test_settings_of_fairseq_and_both_directions_of_the_data_are_accepted(planne
     assert isinstance(planned(*overrides), training_plan.TrainingPlan)
 
 
+def test_a_language_may_have_a_hyphen(planned, tmp_path):
+    for language in ("en", "de"):
+        (tmp_path / f"data/train.en-de.{language}.bin").unlink()
+    for language in ("zh-Hans", "en"):
+        (tmp_path / f"data/train.zh-Hans-en.{language}.bin").touch()
+    assert "has zh-Hans-en; give task.source_lang=zh-Hans task.target_lang=en after OUT" in planned()
+    assert isinstance(planned("task.source_lang=zh-Hans", "task.target_lang=en"), training_plan.TrainingPlan)
+
+
 def test_a_config_group_is_chosen(planned):
     config = REPOSITORY / "configs/toy/transformer.yaml"
     assert isinstance(planned("size=big", config=config), training_plan.TrainingPlan)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from fairseq.data.data_utils import infer_language_pair
-
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
+from capsule_routing.text.folders import language_pairs
 from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
@@ -146,7 +145,7 @@ def _source_language(run: Path, data: Path) -> str:
     with contextlib.suppress(UserError):
         if stated := RunFolder(run).settings().get("task.source_lang"):
             return stated
-    return (infer_language_pair(str(data / "bin"))[0] or "") if (data / "bin").is_dir() else ""
+    return next(iter(language_pairs(data / "bin")), ("", ""))[0]
 
 
 def _facts(folder: RunFolder, evaluation: Evaluation) -> Dict[str, str]:
