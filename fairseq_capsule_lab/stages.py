@@ -126,7 +126,7 @@ class Folder:
             if part.exists() or not final.exists():
                 part.rename(final)
         except Exception as error:  # a library may raise anything
-            is_full = not self.has_room()  # the removal of what is incomplete makes room
+            is_full = not self.has_room()  # asked before the removal of what is incomplete
             if not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
                 with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
                     traceback.print_exc(file=stream)
