@@ -44,6 +44,7 @@ class AggregationConfig(FairseqDataclass):
         1.0,
         "factor for the capsules that the decoder reads, without their positions. 1: the squashed capsule itself, as "
         "the paper prints it; null in a configuration: the square root of their size",
+        above=0,
     )
     leaky_softmax: bool = setting(False, "a word may go to no capsule (preprint of 2018)")
 
@@ -56,10 +57,6 @@ class Aggregation(Mechanism):
     options = AggregationConfig
     on = {"aggregation": "capsule"}
     iterations = "aggregation_iterations"
-
-    def check(self, config: Any) -> None:
-        if config.aggregation_scale is not None and config.aggregation_scale <= 0:
-            raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
         if config.aggregation == "simple":

@@ -50,10 +50,10 @@ class PastFutureConfig(FairseqDataclass):
 class GuidedLossesConfig(FairseqDataclass):
     """Options for the losses of PAST and FUTURE."""
 
-    bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off")
-    bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off")
+    bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off", lowest=0)
+    bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off", lowest=0)
     bow_steps: float = setting(
-        1.0, "share of target steps, chosen at random, for the estimate of the bag-of-words loss", share=True
+        1.0, "share of target steps, chosen at random, for the estimate of the bag-of-words loss", above=0, highest=1
     )
 
 
