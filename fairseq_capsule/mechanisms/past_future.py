@@ -80,10 +80,10 @@ class PastAndFuture(Mechanism):
         return str(config.past_future) == "gdr"
 
     def decoder(self, config: Any, sizes: Sizes) -> HolisticContext:
-        arguments = from_options.past_future(config, sizes.source, sizes.target)
+        part = from_options.past_future(config, sizes.source, sizes.target)
         if config.past_future == "gdr":
-            arguments["routing"].register_load_state_dict_pre_hook(_fit_agreements)
-        return HolisticContext(**arguments, heads=config.guided_heads, reduction=config.guided_reduction)
+            part.routing.register_load_state_dict_pre_hook(_fit_agreements)
+        return part
 
     def prepare(self, part: Any, source: Source) -> SourceParts:
         prepared: SourceParts = part.routing.prepare(source.states, source.padding_mask)
