@@ -17,15 +17,14 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
 from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, loss_names, mechanisms
+from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
 from fairseq_capsule.options import check_ranges, option, setting
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
 
-_OPTIONS = [mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None]
-
 
 @dataclass
-class RoutingLossesConfig(*_OPTIONS, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]
+class RoutingLossesConfig(GuidedLossesConfig, LabelSmoothedCrossEntropyCriterionConfig):
     """Options of the loss of fairseq, and of those of mechanisms."""
 
     # fairseq reads this dataclass before it imports the plugins of a user. A colon, because `=` in an option of a

@@ -12,22 +12,19 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules import compile_routing
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
+from fairseq_capsule.mechanisms import Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import (
     active_mechanisms,
     check_mechanisms,
-    fits_lstm,
     known_to,
     mechanisms,
     option_names,
 )
-from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
+from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS, PastFutureConfig
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
 from fairseq_capsule.options import compile_option, preset, setting
-
-ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
 # fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
 # one belongs to a loss that this package does not support.
@@ -59,8 +56,8 @@ _LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), 
 
 
 @dataclass
-class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM):  # type: ignore[misc]
-    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms, which are off.
+class CapsuleLSTMConfig(PastFutureConfig, _LSTM):
+    """All options of fairseq's LSTM with two exceptions, and those of PAST and FUTURE, which are off.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
     """
