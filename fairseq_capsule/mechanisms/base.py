@@ -293,6 +293,16 @@ def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Modul
                 yield getattr(module, name)
 
 
+def leave_out_agreements(names: str, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
+    """Leave out the parameters of a checkpoint whose names start with `names` if one iteration does not read them.
+
+    For `register_load_state_dict_pre_hook`.
+    """
+    if module.iterations == 1:
+        for name in [name for name in state_dict if name.startswith(prefix + names)]:
+            del state_dict[name]
+
+
 def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:
     """Yield the losses of a model's mechanisms, each with its mechanism, its name and its head.
 
