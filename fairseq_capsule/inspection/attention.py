@@ -1,6 +1,6 @@
 """The attention of any Transformer or LSTM, before and after routing (Duan et al. 2020, Fig. 5), computed again."""
 
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
@@ -114,6 +114,22 @@ def _explain(layer: Any, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[
 def attention_input(layer: Any, state: Tensor) -> Tensor:
     """Return what the self-attention of a layer reads, for the layer's input."""
     return layer.self_attn_layer_norm(state) if layer.normalize_before else state
+
+
+def self_attentions(
+    model: BaseFairseqModel, source: Tensor, previous: Tensor
+) -> Iterator[Tuple[str, int, Any, Tensor, Tensor]]:
+    """Yield each self-attention of a Transformer that runs on a batch, with what it reads.
+
+    That is: its side ("encoder", "decoder"), the number of its layer from 1 on, the attention, its input `[L, B, C]`
+    and the padding `[B, L]`, True at padding. Tokens as in `decoder_attention`.
+    """
+    encoded = encode(model, source, return_all_hiddens=True)
+    states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
+    for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
+        padding = tokens.eq(getattr(model, side).padding_idx)
+        for number, (layer, state) in enumerate(zip(getattr(model, side).layers, inputs), start=1):
+            yield side, number, layer.self_attn, attention_input(layer, state), padding
 
 
 @torch.no_grad()
