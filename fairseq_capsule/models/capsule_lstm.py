@@ -32,10 +32,21 @@ WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
 
 
 AT_LEAST_1 = (
-    *("encoder_embed_dim", "encoder_hidden_size", "encoder_layers"),
-    *("decoder_embed_dim", "decoder_hidden_size", "decoder_layers", "decoder_out_embed_dim"),
+    "encoder_embed_dim",
+    "encoder_hidden_size",
+    "encoder_layers",
+    "decoder_embed_dim",
+    "decoder_hidden_size",
+    "decoder_layers",
+    "decoder_out_embed_dim",
 )
-PROBABILITIES = ("dropout", *(f"{side}_dropout_{end}" for side in ("encoder", "decoder") for end in ("in", "out")))
+PROBABILITIES = (
+    "dropout",
+    "encoder_dropout_in",
+    "encoder_dropout_out",
+    "decoder_dropout_in",
+    "decoder_dropout_out",
+)
 RANGES: Dict[str, Dict[str, Any]] = {
     **dict.fromkeys(AT_LEAST_1, {"lowest": 1}),
     **dict.fromkeys(PROBABILITIES, {"probability": True}),
