@@ -91,8 +91,9 @@ class CapsuleEncoder(Side):
         )
         self.global_representation: Optional[GlobalRepresentation] = None
         if config.global_representation != "none":
-            sizes = config.encoder_embed_dim, config.encoder_layers
-            self.global_representation = from_options.global_representation(config, *sizes)
+            self.global_representation = from_options.global_representation(
+                config, config.encoder_embed_dim, config.encoder_layers
+            )
 
     def forward(
         self,

@@ -85,7 +85,7 @@ def detokenise(language: str, words: str) -> str:
 
 
 def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str]) -> str:
-    """Split a line by the file of its language: words by the merges of "subword-nmt", other text into pieces."""
+    """Split a line by the file of its language, by merges of "subword-nmt" or into the pieces of SentencePiece."""
     return _kept_splitter(subwords, codes[language])(line)
 
 
