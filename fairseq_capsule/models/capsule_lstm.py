@@ -143,10 +143,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         refuse_left_padded_targets(task)
         config = cls.checked(cfg)
         options = config.lstm_options()
-        try:
-            model = super().build_model(options, task)  # this fills in the values that are left to fairseq
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        model = super().build_model(options, task)  # this fills in the values that are left to fairseq
         model.cfg = config
         # fairseq has no hook for the encoder. A new one would draw other initial values for the decoder.
         model.encoder.__class__ = CapsuleLSTMEncoder
