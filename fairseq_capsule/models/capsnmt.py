@@ -207,12 +207,6 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
         model.cfg = config
         return model
 
-    @property
-    def full_context_alignment(self) -> bool:
-        """Refuse `--print-alignment`, which reads this attribute first: CapsNMT has no attention to source words."""
-        problem = "CapsNMT has no attention to source words for --print-alignment; leave the option out"
-        raise UserError(f"{problem}. fairseq-capsule inspect shows which words go to each capsule")
-
 
 def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:
     """Build embeddings that are initialised as in fairseq's Transformer, but never scaled.

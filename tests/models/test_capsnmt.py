@@ -14,12 +14,6 @@ from tests.references.capsnmt_decoder import capsnmt_features
 from tests.zoo import LENGTHS, build, count_parameters, make_batch, make_sentences, make_task
 
 
-def test_alignments_of_the_generator_are_refused():
-    """fairseq's generator with alignments checks this before it reads attention."""
-    with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
-        getattr(build("capsnmt"), "full_context_alignment", False)
-
-
 def test_an_ensemble_with_attention_scores_and_translates():
     """fairseq averages the attention of the models that have it."""
     task = make_task()
