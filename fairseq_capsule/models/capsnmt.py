@@ -52,8 +52,6 @@ class CapsNMTConfig(AggregationConfig):
 
     def __post_init__(self) -> None:
         size, other = self.encoder_embed_dim, self.decoder_embed_dim
-        if size % 2:
-            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {size}")
         if other != size:
             sizes = f"--decoder-embed-dim {other} must equal --encoder-embed-dim {size}"
             raise UserError(f"{sizes}, because capsules are added to the decoder's inputs")

@@ -41,9 +41,6 @@ class CapsuleTransformerConfig(
         config = self.with_decoder_sizes()
         for side in ("encoder", "decoder"):
             config.kept_layers(side)
-            heads, embed_dim = getattr(config, f"{side}_attention_heads"), getattr(config, f"{side}_embed_dim")
-            if embed_dim % heads:
-                raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
         base.check_mechanisms(config)
 
 
