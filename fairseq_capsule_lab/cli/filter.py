@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from capsule_routing.text.preparation import cut_chinese, split_by_pieces
+from capsule_routing.text.preparation import cut_chinese, split_into_subwords
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords, texts
@@ -42,7 +42,7 @@ def chinese_words(args: Namespace) -> None:
 @argument("model", input_file, "The model of SentencePiece.")
 def cut_into_pieces(args: Namespace) -> None:
     """Cut text into the pieces of a SentencePiece model."""
-    _filter_lines(partial(split_by_pieces, codes={"": str(args.model)}))
+    _filter_lines(partial(split_into_subwords, subwords="sentencepiece", codes={"": str(args.model)}))
 
 
 def _filter_lines(change: Filter) -> None:
