@@ -5,14 +5,7 @@ Importing it registers everything and patches fairseq, as `--user-dir` does.
 
 import os
 
-try:
-    from capsule_routing import __version__ as __version__
-except ModuleNotFoundError as error:
-    raise ImportError(
-        "fairseq_capsule needs the package capsule_routing, which stands beside it in the repository; "
-        "pip install fairseq-capsule, or copy both folders"
-    ) from error
-
+from capsule_routing import __version__ as __version__
 from fairseq_capsule.root_logger import unchanged_root_logger
 
 with unchanged_root_logger():

@@ -11,7 +11,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_mo
 import fairseq_capsule  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, mechanisms, off, option_names, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism, mechanisms, off, option_names, register_mechanism
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
 from fairseq_capsule.models.presets import BigConfig, TinyConfig
@@ -120,8 +120,15 @@ def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> Non
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
     for size, config in SIZES.items():
         _register_preset(f"{name}_transformer_{size}", CapsuleTransformerModel, config, parts, on)
-    if all(map(fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *_options(parts)):
+    if all(map(_fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *_options(parts)):
         _register_preset(f"{name}_lstm", CapsuleLSTMModel, CapsuleLSTMConfig, parts, on)
+
+
+def _fits_lstm(mechanism: Mechanism) -> bool:
+    """Return whether fairseq's LSTM can contain a mechanism: only a part after the decoder that reads no layers."""
+    own, none = type(mechanism), Mechanism
+    only_decoder = own.decoder is not none.decoder and own.encoder is none.encoder and own.attention is none.attention
+    return only_decoder and not mechanism.reads_layers
 
 
 def _options(parts: Sequence[Mechanism]) -> List[Type[FairseqDataclass]]:

@@ -13,9 +13,7 @@ from fairseq_capsule.root_logger import unchanged_root_logger
 
 with unchanged_root_logger():
     from fairseq import hub_utils
-    from fairseq.tasks.translation import TranslationTask
 
-    from capsule_routing.errors import UserError
     from capsule_routing.text.folders import binarised_folder, preparations
     from fairseq_capsule.checkpoints.models import building, load_model
     from fairseq_capsule.data.merges import require_codes
@@ -36,13 +34,6 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
         """Translate tokens. A sentence that is too long, or wrong parameters or options, raise a UserError."""
         with building(self.checkpoint, "it cannot translate this", "shorten the text, or give another model"):
             return super().generate(*args, **options)
-
-    def score(self, *args: Any, **options: Any) -> Any:
-        """Score texts with a language model, as fairseq does. A translation has a source, so it raises a UserError."""
-        if isinstance(self.task, TranslationTask):
-            remedy = "translate with hub.generate, or run fairseq-generate --score-reference on sources with references"
-            raise UserError(f"hub.score: it scores single texts with a language model; {remedy}")
-        return super().score(*args, **options)
 
     def read_as_prepared(self, data: Union[str, Path]) -> None:
         """Read and write raw text as the folder of the data was made, if a prepare script made it."""
@@ -98,8 +89,6 @@ def _files(checkpoint: Union[str, Path, Sequence[Union[str, Path]]]) -> List[Pat
         names = [checkpoint] if os.path.exists(checkpoint) else str(checkpoint).split(os.pathsep)
     else:
         names = list(checkpoint)
-    if not names:
-        raise UserError("no checkpoint; name the file of a trained model")
     return [Path(file) for file in names]
 
 

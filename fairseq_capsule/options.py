@@ -1,6 +1,6 @@
 """Options of models: names, ranges, sets of layers."""
 
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 
@@ -8,28 +8,18 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.number_sets import number_set
 
 MOST_ITERATIONS = 100  # of a routing
-
+RANGE = {"lowest", "above", "highest", "probability"}  # keys in the metadata of a field
 
 Config = TypeVar("Config")  # a dataclass
-
-
-def _out_of_range(item: "Field[Any]", value: float) -> Optional[str]:
-    """Return what the value of an option must be by the metadata of its field, or None if it is allowed."""
-    if item.metadata.get("probability") and not 0 <= value < 1:
-        return "at least 0 and below 1"
-    lowest, highest = item.metadata.get("lowest"), item.metadata.get("highest")
-    if lowest is not None and not value >= lowest:
-        return f"at least {lowest}"
-    return f"at most {highest}" if highest is not None and value > highest else None
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """Check a config (a DictConfig, a namespace or a preset's object) and convert it to `dataclass_type`.
 
-    Choices and other values of text options become plain strings. Ranges stand in the metadata of the fields (see
-    `setting`). `__post_init__` of the dataclass checks dependencies between options. A value that is not allowed raises
-    a UserError.
+    Choices and other values of text options become plain strings. `__post_init__` of the dataclass checks dependencies
+    between options. A value that is not allowed raises a UserError.
     """
+    check_ranges(config, dataclass_type)
     values = {}
     for item in fields(dataclass_type):  # type: ignore[arg-type]
         if not hasattr(config, item.name):
@@ -40,8 +30,6 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
             needed = None if value in allowed else f"one of {', '.join(allowed)}"
         elif item.type is int and isinstance(value, float):
             needed = "a whole number"
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            needed = _out_of_range(item, value)
         if needed is not None:
             raise UserError(f"{option(item.name)} must be {needed}, not {value}")
         as_text = item.type in (str, Optional[str]) and value is not None  # a set of layers may be one number
@@ -49,10 +37,33 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     return dataclass_type(**values)
 
 
+def check_ranges(config: Any, dataclass_type: Type[Any]) -> None:
+    """Raise a UserError if a number in a config is outside the range of its field (see `setting`)."""
+    for item in fields(dataclass_type):
+        if item.metadata.keys() & RANGE:
+            value = getattr(config, item.name, None)
+            needed = _out_of_range(item.metadata, value) if isinstance(value, (int, float)) else None
+            if needed is not None:
+                raise UserError(f"{option(item.name)} must be {needed}, not {value}")
+
+
+def _out_of_range(metadata: Mapping[str, Any], value: float) -> Optional[str]:
+    """Return what a number must be by the metadata of its field, or None if it is allowed. NaN never is."""
+    if "probability" in metadata and not 0 <= value < 1:
+        return "at least 0 and below 1"
+    if "lowest" in metadata and not value >= metadata["lowest"]:
+        return f"at least {metadata['lowest']}"
+    if "above" in metadata and not value > metadata["above"]:
+        return f"above {metadata['above']}"
+    if "highest" in metadata and not value <= metadata["highest"]:
+        return f"at most {metadata['highest']}"
+    return None
+
+
 def setting(default: Any, text: str, **metadata: Any) -> Any:
     """Return a field of a dataclass of options: its default, its help text and its range.
 
-    The range of a number is `lowest` and `highest`, or `probability=True` for at least 0 and below 1.
+    The range of a number is `lowest` or `above`, and `highest`; or `probability=True` for at least 0 and below 1.
     """
     return field(default=default, metadata={"help": text, **metadata})
 

@@ -1,7 +1,7 @@
 """Capsule routing as pure tensor functions, without parameters and state. They need only torch."""
 
 from capsule_routing.functions.guided import additive_scores, guided_routing, squared_exponential
-from capsule_routing.functions.precision import InFloat32, in_float32
+from capsule_routing.functions.precision import in_float32
 from capsule_routing.functions.routing import (
     RoutingResult,
     dot_product_agreement,
@@ -14,7 +14,6 @@ from capsule_routing.functions.routing import (
 )
 
 __all__ = [
-    "InFloat32",
     "RoutingResult",
     "additive_scores",
     "dot_product_agreement",

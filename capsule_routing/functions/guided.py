@@ -9,7 +9,7 @@ so only the parts need an exponential, and a pair needs a product and a reciproc
 that stay in a CPU's cache; the backward pass computes `ρ` again.
 """
 
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -68,9 +68,9 @@ class _AdditiveScores(torch.autograd.Function):
         left_exponential = squared_exponential(left)
         ctx.save_for_backward(left_exponential, right_exponential, vectors)
         scores = left.new_empty(*left.shape[:2], len(vectors), right_exponential.shape[1:3].numel())
-        for ratios, _, sums, _ in _blocks((left_exponential, scores), (right_exponential,)):
-            of_steps = _by_step(ratios).transpose(1, 2)
-            torch.bmm(vectors.expand(len(of_steps), -1, -1), of_steps, out=sums.flatten(0, 1))
+        for rows, steps, ratios in _blocks(left_exponential, right_exponential):
+            by_step = _by_step(ratios).transpose(1, 2)
+            torch.bmm(vectors.expand(len(by_step), -1, -1), by_step, out=scores[rows, steps].flatten(0, 1))
         scores.mul_(-2).add_(vectors.sum(-1, keepdim=True))
         return scores.unflatten(-1, right_exponential.shape[1:3]).movedim(2, -1)
 
@@ -82,15 +82,15 @@ class _AdditiveScores(torch.autograd.Function):
         right_gradient = torch.zeros_like(right_exponential)
         sums = torch.zeros_like(vectors)
         one_vector = len(vectors) == 1
-        over = (2,) if left_exponential.size(2) == right_exponential.size(2) else (2, 3)
-        blocks = _blocks((left_exponential, gradient, left_gradient), (right_exponential, right_gradient))
+        left_is_shared = left_exponential.size(2) < right_exponential.size(2)  # by all J
         with without_autocast(gradient.device.type):
-            for ratios, _, of_pairs, of_steps, _, of_words in blocks:
+            for rows, steps, ratios in _blocks(left_exponential, right_exponential):
+                of_pairs = gradient[rows, steps]
                 sums += torch.bmm(_by_step(of_pairs).transpose(1, 2), _by_step(ratios)).sum(0)
                 # The sigmoid's derivative is the ratio's, `ρ (1 - ρ)`.
                 slopes = sigmoid_backward(of_pairs if one_vector else of_pairs @ vectors, ratios, grad_input=ratios)
-                torch.sum(slopes, over, out=of_steps.squeeze(2) if len(over) == 2 else of_steps)
-                of_words += slopes.sum(1)
+                left_gradient[rows, steps] = slopes.sum((2, 3)).unsqueeze(2) if left_is_shared else slopes.sum(2)
+                right_gradient[rows] += slopes.sum(1)
         vectors_gradient = gradient.flatten(0, -2).sum(0).unsqueeze(-1) - 2 * sums
         # A factor that all pairs share is applied to the sums.
         scale = 4 * vectors[0] if one_vector else 4
@@ -104,27 +104,27 @@ def _by_step(block: Tensor) -> Tensor:
     return block.flatten(0, 1).flatten(1, 2)
 
 
-def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[Tuple[Tensor, ...]]:
-    """Yield blocks of `ρ` `[b, t, I, J, D]`, each with the parts of all tensors for its sentences and left positions.
+def _blocks(left: Tensor, right: Tensor) -> Iterator[Tuple[slice, slice, Tensor]]:
+    """Yield the sentences, the left positions and `ρ` `[b, t, I, J, D]` of each block.
 
-    A block's memory is reused by the next block. The tensors are `[B, T, ...]` and `[B, I, ...]`; the first ones are
-    the exponentials of the left and of the right part.
+    A block's memory is reused by the next block. `left` `[B, T, ...]` and `right` `[B, I, ...]` are the exponentials of
+    both parts.
     """
-    left, right = of_steps[0], of_words[0]
-    sentences, steps = left.shape[:2]
+    sentences, length = left.shape[:2]
     # Left positions in a block: those of several sentences, or some of one sentence.
     positions = max(1, BLOCK.get(left.device.type, BLOCK["cuda"]) // max(1, right.shape[1:].numel()))
-    many_sentences, many_steps = max(1, positions // max(1, steps)), max(1, min(positions, steps))
+    many_sentences, many_steps = max(1, positions // max(1, length)), max(1, min(positions, length))
     one = left.new_ones(())
     # One allocation for all blocks: allocating each block costs more than filling it.
     memory = left.new_empty(min(many_sentences, sentences), many_steps, *right.shape[1:])
-    for rows in zip(*(tensor.split(many_sentences) for tensor in (*of_steps, *of_words))):
-        words = rows[len(of_steps) :]
-        factor = words[0].unsqueeze(1)
-        for parts in zip(*(tensor.split(many_steps, 1) for tensor in rows[: len(of_steps)])):
-            ratios = memory[: parts[0].size(0), : parts[0].size(1)]
-            torch.addcmul(one, parts[0].unsqueeze(2), factor, out=ratios).reciprocal_()
-            yield (ratios, *parts, *words)
+    for first_row in range(0, sentences, many_sentences):
+        rows = slice(first_row, first_row + many_sentences)
+        for first_step in range(0, length, many_steps):
+            steps = slice(first_step, first_step + many_steps)
+            part = left[rows, steps]
+            ratios = memory[: part.size(0), : part.size(1)]
+            torch.addcmul(one, part.unsqueeze(2), right[rows].unsqueeze(1), out=ratios).reciprocal_()
+            yield rows, steps, ratios
 
 
 class _CompiledScores(torch.autograd.Function):

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional, TypeVar, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ def in_float32(function: Function) -> Function:
     """Decorate a function so that it runs in float32 or higher, with autocast off.
 
     float16 and bfloat16 arguments are converted to float32; float32 and float64 arguments are not changed. Floating
-    results are cast to the dtype of the first floating argument. `InFloat32` does the same for a module.
+    results are cast to the dtype of the first floating argument.
     """
 
     @functools.wraps(function)
@@ -65,29 +65,3 @@ def in_float32(function: Function) -> Function:
         return _mapped(result, lambda tensor: tensor.to(sample.dtype) if tensor.is_floating_point() else tensor)
 
     return cast(Function, wrapper)
-
-
-class InFloat32(nn.Module):
-    """Run a module of another library in float32 or higher, with its parameters and buffers, and autocast off.
-
-    The parameters keep the dtype of the model, and get their gradients in it. Arguments are converted as by
-    `in_float32`. Floating results are cast to the dtype of the first floating argument; without one, to that of the
-    first parameter.
-
-    Args:
-        module: it has at least one parameter.
-    """
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        self.module = module
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        held = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
-        first = next(_floating((*args, *kwargs.values(), *held.values())))
-
-        def run(_: Tensor, *args: Any, **kwargs: Any) -> Any:
-            raised = {name: _raised(tensor) for name, tensor in held.items()}
-            return torch.func.functional_call(self.module, raised, args, kwargs)
-
-        return in_float32(run)(first, *args, **kwargs)

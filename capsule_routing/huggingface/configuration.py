@@ -10,12 +10,19 @@ from capsule_routing.errors import UserError
 
 BASE: Dict[str, Any] = {}
 BIG = {
-    **{"encoder_embed_dim": 1024, "encoder_ffn_embed_dim": 4096, "dropout": 0.3},
-    **{"encoder_attention_heads": 16, "decoder_attention_heads": 16},
+    "encoder_embed_dim": 1024,
+    "encoder_ffn_embed_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "dropout": 0.3,
 }
 TINY = {
-    **{"encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256, "encoder_layers": 4, "decoder_layers": 4},
-    **{"encoder_attention_heads": 4, "decoder_attention_heads": 4},
+    "encoder_embed_dim": 128,
+    "encoder_ffn_embed_dim": 256,
+    "encoder_layers": 4,
+    "decoder_layers": 4,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
 }
 CAPSULE = {"encoder_routing": "both", "decoder_routing": "horizontal"}  # Duan et al. 2020
 GDR = {"past_future": "gdr", "guided_heads": "both"}  # Zheng et al. 2019

@@ -18,15 +18,7 @@ from capsule_routing.huggingface.cache import VotesLayer, new_cache
 from capsule_routing.huggingface.configuration import BIG, PRESETS, TINY, CapsuleConfig
 from capsule_routing.huggingface.layers import Memory, Side, reset_embedding
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
-from capsule_routing.modules import (
-    ContextGate,
-    GlobalRepresentation,
-    HolisticContext,
-    PastFutureOutput,
-    PlainSum,
-    SourceParts,
-)
-from capsule_routing.modules import from_options as modules
+from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts, from_options
 
 logger = logging.get_logger(__name__)
 
@@ -93,14 +85,15 @@ class CapsuleEncoder(Side):
             "encoder",
             vocab_size=config.source_vocab_size,
             input_dim=config.encoder_embed_dim,
-            routings=[modules.encoder_attention_routing(config) if layer in routed else None for layer in layers],
+            routings=[from_options.encoder_attention_routing(config) if layer in routed else None for layer in layers],
             final_norm=config.encoder_normalize_before,
             positions=config.max_source_positions,
         )
         self.global_representation: Optional[GlobalRepresentation] = None
         if config.global_representation != "none":
-            arguments = modules.global_representation(config, config.encoder_embed_dim, config.encoder_layers)
-            self.global_representation = GlobalRepresentation(**arguments)
+            self.global_representation = from_options.global_representation(
+                config, config.encoder_embed_dim, config.encoder_layers
+            )
 
     def forward(
         self,
@@ -154,7 +147,7 @@ class CapsuleDecoder(Side):
             "decoder",
             vocab_size=config.vocab_size,
             input_dim=config.decoder_input_dim,
-            routings=[modules.decoder_attention_routing(config) for _ in range(config.decoder_layers)],
+            routings=[from_options.decoder_attention_routing(config) for _ in range(config.decoder_layers)],
             final_norm=config.decoder_normalize_before and not config.no_decoder_final_norm,
             positions=config.max_target_positions,
         )
@@ -165,13 +158,10 @@ class CapsuleDecoder(Side):
         self.output_projection = nn.Linear(size, config.vocab_size, bias=False)
         self.context_gate: Optional[nn.Module] = None
         if config.global_representation != "none":
-            self.context_gate = ContextGate(size) if config.global_gate == "context" else PlainSum()
+            self.context_gate = from_options.context_gate(config, size)
         self.past_future: Optional[HolisticContext] = None
         if config.past_future != "none":
-            arguments = modules.past_future(config, config.encoder_embed_dim, size)
-            self.past_future = HolisticContext(
-                **arguments, heads=config.guided_heads, reduction=config.guided_reduction
-            )
+            self.past_future = from_options.past_future(config, config.encoder_embed_dim, size)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

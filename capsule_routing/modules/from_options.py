@@ -1,13 +1,20 @@
 """The modules that the options of a model stand for. `config` is any object that has these options as attributes."""
 
-from typing import Any, Dict, Optional
+from typing import Any, List, Optional
 
 from torch import nn
 
 from capsule_routing.modules.attention_routing import AttentionRouting
-from capsule_routing.modules.global_representation import CapsulePooling, MeanPooling
+from capsule_routing.modules.global_representation import (
+    CapsulePooling,
+    ContextGate,
+    GlobalRepresentation,
+    MeanPooling,
+    PlainSum,
+)
 from capsule_routing.modules.past_future import (
     GuidedDynamicRouting,
+    HolisticContext,
     PastFutureAttention,
     PastFutureClassifier,
     PastFutureRouting,
@@ -46,27 +53,32 @@ def selective_attention(config: Any, side: str) -> Optional[SelectiveAttention]:
     return SelectiveAttention(side == "decoder") if config.selective_attention in ("both", side) else None
 
 
-def global_representation(config: Any, source_dim: int, source_layers: int) -> Dict[str, Any]:
-    """Return the arguments of a `GlobalRepresentation`, for an encoder of `source_layers` layers."""
+def global_representation(config: Any, source_dim: int, source_layers: int) -> GlobalRepresentation:
+    """Build the vector of the source, for an encoder of `source_layers` layers."""
     aggregate = config.global_aggregation == "gru"
-
-    def pooling() -> nn.Module:
+    poolings: List[nn.Module] = []
+    for _ in range(source_layers if aggregate else 1):
         if config.global_representation == "mean":
-            return MeanPooling(source_dim)
-        return CapsulePooling(
-            source_dim,
-            config.global_capsules,
-            config.global_capsule_dim,
-            iterations=config.global_iterations,
-            pooling=config.global_pooling,
-        )
+            poolings.append(MeanPooling(source_dim))
+        else:
+            pooling = CapsulePooling(
+                source_dim,
+                config.global_capsules,
+                config.global_capsule_dim,
+                iterations=config.global_iterations,
+                pooling=config.global_pooling,
+            )
+            poolings.append(pooling)
+    return GlobalRepresentation(source_dim, poolings, aggregate)
 
-    poolings = [pooling() for _ in range(source_layers if aggregate else 1)]
-    return {"embed_dim": source_dim, "poolings": poolings, "aggregate": aggregate}
+
+def context_gate(config: Any, target_dim: int) -> nn.Module:
+    """Build what adds the vector of the source to decoder states."""
+    return ContextGate(target_dim) if config.global_gate == "context" else PlainSum()
 
 
-def past_future(config: Any, source_dim: int, target_dim: int) -> Dict[str, Any]:
-    """Return the arguments of a `HolisticContext`. The options of its losses are not among them."""
+def past_future(config: Any, source_dim: int, target_dim: int) -> HolisticContext:
+    """Build PAST and FUTURE, with the heads of their losses."""
     per_content = config.past_future_capsules
     capsule_dim = config.past_future_capsule_dim or max(1, target_dim // 2)
     content_dim = per_content * capsule_dim
@@ -80,11 +92,13 @@ def past_future(config: Any, source_dim: int, target_dim: int) -> Dict[str, Any]
         routing = PastFutureClassifier(source_dim, target_dim, content_dim, capsule_dim, redundant=redundant)
     else:
         routing = PastFutureAttention(source_dim, target_dim, content_dim)
-    return {
-        "routing": routing,
+    return HolisticContext(
+        routing,
         # The other two give one large capsule for each content.
-        "capsules_per_content": per_content if config.past_future == "gdr" else 1,
-        "content_dim": content_dim,
-        "state_dim": target_dim,
-        "ffn_dim": config.past_future_ffn_dim or 2 * target_dim,
-    }
+        capsules_per_content=per_content if config.past_future == "gdr" else 1,
+        content_dim=content_dim,
+        state_dim=target_dim,
+        ffn_dim=config.past_future_ffn_dim or 2 * target_dim,
+        heads=config.guided_heads,
+        reduction=config.guided_reduction,
+    )

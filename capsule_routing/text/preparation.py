@@ -9,7 +9,7 @@ import logging
 import re
 import unicodedata
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +44,12 @@ def clean_chinese(text: str) -> str:
     return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())
 
 
-def printable(language: str, line: str) -> str:
+def printable(line: str) -> str:
     """Make white space and control characters single spaces. Formatting characters stay: some scripts need them."""
     return " ".join(CONTROLS.sub(" ", line).split())
 
 
-def spell(language: str, line: str) -> str:
+def spell(line: str) -> str:
     """Separate the characters; a space becomes ▁, as in fairseq's `--bpe characters`."""
     return " ".join(line.replace(" ", SPACE))
 
@@ -84,14 +84,9 @@ def detokenise(language: str, words: str) -> str:
     return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
 
 
-def split_by_merges(language: str, line: str, codes: Mapping[str, str]) -> str:
-    """Split words by the merges of subword-nmt in the file of the language."""
-    return _kept_merges(codes[language]).process_line(line)
-
-
-def split_by_pieces(language: str, line: str, codes: Mapping[str, str]) -> str:
-    """Split text into the pieces of the language's SentencePiece model."""
-    return " ".join(_kept_pieces(codes[language]).encode(line, out_type=str))
+def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str]) -> str:
+    """Split a line by the file of its language, by merges of "subword-nmt" or into the pieces of SentencePiece."""
+    return _kept_splitter(subwords, codes[language])(line)
 
 
 # --- the preparation of a text ---------------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ class TextPreparation:
     def words(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
         if not self.drops_controls:
-            line = printable(self.language, line)
+            line = printable(line)
         if self.tokenizer == "moses":
             name = self.language.partition("_")[0]
             if not self.keeps_punctuation:
@@ -147,25 +142,21 @@ class TextPreparation:
         elif self.tokenizer == "jieba":
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
-            line = spell(self.language, clean_chinese(line) if self.drops_controls else line)
+            line = spell(clean_chinese(line) if self.drops_controls else line)
         return line.lower() if self.lower else line
 
     def encode(self, line: str) -> str:
         """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
         try:
             line = self.words(re.sub("[\r\n]+", " ", line))  # a raw line of a prepared folder has neither
-            if self.subwords == "none":
-                return line
-            if self.subwords == "subword-nmt":
-                return self._splitter.process_line(line)
-            return " ".join(self._splitter.encode(line, out_type=str))
+            return line if self.subwords == "none" else self._split(line)
         except ModuleNotFoundError as error:
             raise missing_library(error) from error
 
     @functools.cached_property
-    def _splitter(self) -> Any:
-        """The merges or pieces. They are read once: a folder that is made anew would no longer fit a loaded model."""
-        return _merges(self.codes) if self.subwords == "subword-nmt" else _pieces(self.codes)
+    def _split(self) -> Callable[[str], str]:
+        """By merges or pieces. They are read once: a folder that is made anew would no longer fit a loaded model."""
+        return _splitter(self.subwords, self.codes)
 
     def decode(self, line: str) -> str:
         """Return the text of a line of subwords. Subwords that are joined already, by `--remove-bpe`, stay so."""
@@ -244,17 +235,21 @@ def _detokeniser(language: str) -> Any:
     return MosesDetokenizer(language)
 
 
-def _merges(codes: str) -> Any:
-    from subword_nmt.apply_bpe import BPE
+def _splitter(subwords: str, codes: str) -> Callable[[str], str]:
+    """Read the merges of subword-nmt or the pieces of SentencePiece, and return what splits a line by them."""
+    if subwords == "subword-nmt":
+        from subword_nmt.apply_bpe import BPE
 
-    with open(codes, encoding="utf-8", newline="\n") as stream:
-        return BPE(stream)
-
-
-def _pieces(model: str) -> Any:
+        with open(codes, encoding="utf-8", newline="\n") as stream:
+            split: Callable[[str], str] = BPE(stream).process_line
+            return split
     import sentencepiece
 
-    return sentencepiece.SentencePieceProcessor(model_file=model)
+    return functools.partial(_pieces, sentencepiece.SentencePieceProcessor(model_file=codes))
 
 
-_kept_merges, _kept_pieces = functools.cache(_merges), functools.cache(_pieces)
+def _pieces(model: Any, line: str) -> str:
+    return " ".join(model.encode(line, out_type=str))
+
+
+_kept_splitter = functools.cache(_splitter)

@@ -7,12 +7,10 @@ fairseq evaluates several options as Python. Only this module patches fairseq:
 - In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has loaded and broadcasts when several
   processes resume. Since torch 2.6 fairseq's own call fails at the config in it.
 - `file_utils.load_archive_file` unpacks tar archives for the hub. fairseq would write anywhere.
-- `models.build_model` refuses an unknown architecture. fairseq's message for it ends in a KeyError of its own.
 """
 
 import functools
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -23,15 +21,13 @@ from typing import Any, Callable, Dict, List, Mapping, Union
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, file_utils, models
+from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.config import check_config
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
-FAIRSEQ_BUILD_MODEL = models.build_model
 
 
 class NumberType:
@@ -94,7 +90,6 @@ def install() -> None:
         if not isinstance(module.torch, _StandIn):
             module.torch = _StandIn(module.torch, function)
     file_utils.load_archive_file = _load_archive
-    models.build_model = _build_model
 
 
 def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
@@ -102,12 +97,17 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
 
     A UserError says that it is damaged, that it contains something other than data, or that an option breaks a rule.
     """
+    name = getattr(file, "name", "checkpoint")
     try:
         with torch.serialization.safe_globals(CLASSES):
             state: Dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch's message explains how to load the file anyway
+        problem = "damaged, not a checkpoint, or with something other than data in it, which was not run"
+        raise UserError(f"{name}: not loaded: {problem}; copy it again, or train again") from error
+    try:
         check_config(state)
-    except Exception as error:
-        raise UserError(f"{getattr(file, 'name', 'checkpoint')}: not loaded: {_reason(error)}") from error
+    except UserError as error:
+        raise UserError(f"{name}: not loaded: {error}") from error
     return state
 
 
@@ -133,20 +133,6 @@ def model_options(state: Mapping[str, Any]) -> Any:
     return (config.get("model") if isinstance(config, Mapping) else None) or state.get("args") or {}
 
 
-def _reason(error: Exception) -> str:
-    """Summarise an error in one line. torch's own messages explain how to load the file anyway."""
-    text = str(error)
-    if isinstance(error, UserError):
-        return text
-    refused = re.search(r"GLOBAL (\S+)|function (<.+>)|class (\S+)", text)
-    if refused:
-        return f"it contains {refused[1] or refused[2] or refused[3]}, which is not data; nothing in it was run"
-    if "weights_only" in text or "Weights only" in text:
-        return "it is not a checkpoint, or contains something other than data; nothing in it was run"
-    first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
-    return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
-
-
 def _load_archive(archive_file: str) -> Any:
     """Return the folder of a model for the hub, as fairseq does. A tar archive is unpacked in its place."""
     try:
@@ -156,18 +142,6 @@ def _load_archive(archive_file: str) -> Any:
     if not os.path.isdir(path):
         _unpack(archive_file, path)
     return FAIRSEQ_LOAD_ARCHIVE(archive_file)
-
-
-def refuse_unknown_architecture(name: Any) -> None:
-    """Raise a UserError if no architecture of this name is registered."""
-    if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
-        remedy = "give the --user-dir of the plugin that defines it (in a configuration common.user_dir)"
-        raise UserError(f"the architecture {name!r} is unknown; name one of fairseq or of this package, or {remedy}")
-
-
-def _build_model(cfg: Any, *args: Any, **kwargs: Any) -> Any:
-    refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
-    return FAIRSEQ_BUILD_MODEL(cfg, *args, **kwargs)
 
 
 def _unpack(name: str, path: str) -> None:

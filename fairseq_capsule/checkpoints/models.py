@@ -2,7 +2,7 @@
 
 import contextlib
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple, Union
 
@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 
 from capsule_routing.errors import UserError
@@ -32,12 +32,7 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     state = read_checkpoint(checkpoint)
     with building(checkpoint, "no model can be built from its options and parameters"):
         config = state.get("args") or state["cfg"]
-        if isinstance(config, Namespace):
-            architecture, task = config.arch, config.task
-        else:
-            architecture, task = config.model._name, config.task._name
-        _require_known(checkpoint, "architecture", architecture, {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY})
-        _require_known(checkpoint, "task", task, TASK_REGISTRY)
+        refuse_unknown_architecture(checkpoint, config.arch if isinstance(config, Namespace) else config.model._name)
         require_dictionaries(str(checkpoint), state, data)
         if isinstance(config, Namespace):
             vars(config).update(options)
@@ -85,7 +80,8 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
     return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
-def _require_known(checkpoint: Path, what: str, name: str, registry: Mapping[str, Any]) -> None:
-    if name not in registry:
+def refuse_unknown_architecture(checkpoint: Union[str, Path], name: Any) -> None:
+    """Raise a UserError that names a checkpoint if its architecture is not registered."""
+    if name not in MODEL_REGISTRY and name not in ARCH_MODEL_REGISTRY:
         remedy = "give the --user-dir of the plugin that defines it (in Python, import it)"
-        raise UserError(f"{checkpoint}: its {what} {name!r} is unknown; {remedy}")
+        raise UserError(f"{checkpoint}: its architecture {name!r} is unknown; {remedy}")

@@ -1,6 +1,7 @@
 """Label-smoothed cross-entropy with the losses of a model's mechanisms."""
 
-from dataclasses import dataclass, fields, replace
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq.criterions import register_criterion
@@ -16,15 +17,14 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
 from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, loss_names, mechanisms
-from fairseq_capsule.options import option, setting
+from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
+from fairseq_capsule.options import check_ranges, option, setting
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
 
-_OPTIONS = [mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None]
-
 
 @dataclass
-class RoutingLossesConfig(*_OPTIONS, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]
+class RoutingLossesConfig(GuidedLossesConfig, LabelSmoothedCrossEntropyCriterionConfig):
     """Options of the loss of fairseq, and of those of mechanisms."""
 
     # fairseq reads this dataclass before it imports the plugins of a user. A colon, because `=` in an option of a
@@ -43,10 +43,9 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def __init__(self, task: FairseqTask, cfg: Any):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
+        check_ranges(cfg, RoutingLossesConfig)
         self.cfg = cfg
         self.weights_of_others = _parsed(cfg.loss_weights)
-        for mechanism in mechanisms():
-            _check(mechanism, self._options(mechanism))
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
@@ -136,19 +135,8 @@ def _parsed(text: str) -> Dict[str, float]:
             raise UserError(f"--loss-weights {text}: no mechanism of another package has a loss {name}; {known}")
         try:
             weights[name] = float(value)
-        except ValueError as error:
-            raise UserError(f"--loss-weights {text}: {value!r} is no number; write {name}:0.5") from error
+        except ValueError:
+            weights[name] = math.nan
+        if not weights[name] >= 0:
+            raise UserError(f"--loss-weights {text}: {value!r} is no number from 0 on; write {name}:0.5")
     return weights
-
-
-def _check(mechanism: Mechanism, options: Any) -> None:
-    """Refuse a weight below 0, and a share outside 0 to 1."""
-    for item in () if mechanism.loss_options is None else fields(mechanism.loss_options):
-        value: Any = getattr(options, item.name, None)
-        if item.name.endswith("_weight") and not value >= 0:
-            flag = option(item.name)
-            if mechanism not in MECHANISMS:
-                flag = f"--loss-weights: {item.name.removesuffix('_weight')}"
-            raise UserError(f"{flag} must be at least 0, not {value}")
-        if item.metadata.get("share") and not 0 < value <= 1:
-            raise UserError(f"{option(item.name)} must be above 0 and at most 1, not {value}")

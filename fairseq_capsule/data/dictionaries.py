@@ -3,7 +3,6 @@
 import codecs
 import hashlib
 import os
-import re
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -15,7 +14,6 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 
-ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"
 BINARISE = "binarise the data with the checkpoint's dictionary"
 DIGESTS = "dictionary_digests"  # key in the state of a task
@@ -40,29 +38,19 @@ class TextDictionary(Dictionary):
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
-    """Read a dictionary of fairseq-preprocess. Raises a UserError if it is no UTF-8 text of lines `SYMBOL COUNT`.
+    """Read a dictionary of fairseq-preprocess.
 
-    It also refuses a byte order mark, a symbol that occurs twice and an empty file. The flag `#fairseq:overwrite` does
-    not allow a second entry: fairseq-preprocess copies the entry without the flag, and then no program can read it.
+    A UserError says if it is missing, empty, not in UTF-8, or not in fairseq's format, or has a symbol twice.
     """
     try:
-        lines = read_lines(path)
+        read_lines(path)
+        if Path(path).read_bytes().startswith(codecs.BOM_UTF8):  # fairseq would add it to the first symbol
+            raise UserError(f"{path}, line 1: a byte order mark before the first symbol; {REMEDY}")
+        return TextDictionary.load(str(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a folder that fairseq-preprocess made") from error
-    if Path(path).read_bytes().startswith(codecs.BOM_UTF8):  # fairseq would add it to the first symbol
-        raise UserError(f"{path}, line 1: a byte order mark before the first symbol; {REMEDY}")
-    seen = dict.fromkeys(Dictionary().symbols, 0)
-    for number, line in enumerate(lines, start=1):
-        entry = ENTRY.fullmatch(line)
-        if not entry:
-            raise UserError(f"{path}, line {number}: {line[:40]!r} is not 'SYMBOL COUNT'; {REMEDY}")
-        symbol = entry["symbol"]
-        if symbol in seen:
-            first = f"already in line {seen[symbol]}" if seen[symbol] else "one of fairseq's own symbols"
-            remedy = "name a dictionary without #fairseq:overwrite" if entry["overwrite"] else REMEDY
-            raise UserError(f"{path}, line {number}: {symbol!r} is {first}; {remedy}")
-        seen[symbol] = number
-    return TextDictionary.load(str(path))
+    except (ValueError, RuntimeError) as error:
+        raise UserError(f"{path}: {error}; {REMEDY}") from error
 
 
 def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:

@@ -1,14 +1,11 @@
 """The attention of any Transformer or LSTM, before and after routing (Duan et al. 2020, Fig. 5), computed again."""
 
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
-from fairseq.models.lstm import LSTMDecoder
-from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
-from capsule_routing.errors import UserError
 from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.models.attention import SplitAttention, masked_attention
 from fairseq_capsule.models.outputs import encode, evaluating
@@ -33,14 +30,12 @@ class Explanation(NamedTuple):
 
 
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
-    """Recompute the self-attention of each encoder layer for a batch, in eval mode.
+    """Recompute the self-attention of each layer of a Transformer's encoder for a batch, in eval mode.
 
     Return one `Explanation` for each layer. The source tokens are `[B, L]`, padded on either side. Without routing,
-    `before` equals `after` and there are no capsules. An encoder that is not a Transformer's raises a UserError.
+    `before` equals `after` and there are no capsules.
     """
     encoder = model.encoder
-    if not isinstance(encoder, TransformerEncoderBase):
-        raise UserError(f"a {type(encoder).__name__} has no self-attention to show")
     with evaluating(model):
         states = encode(model, src_tokens, return_all_hiddens=True)["encoder_states"]
         mask = src_tokens.eq(encoder.padding_idx)
@@ -50,18 +45,16 @@ def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Expla
 def decoder_attention(
     model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
 ) -> List[Tuple[Optional[Explanation], Optional[Tensor]]]:
-    """Recompute the attentions of each decoder layer for a batch, in eval mode.
+    """Recompute the attentions of each layer of a Transformer's decoder for a batch, in eval mode.
 
     The source tokens are `[B, L]`, padded on either side; `previous` `[B, T]` are the tokens that the decoder reads,
-    starting with the end-of-sentence token. A decoder that is not a Transformer's raises a UserError.
+    starting with the end-of-sentence token.
 
     Returns:
         For each layer, its self-attention, or None if that also reads the source (`--cross-self-attention`); and the
         attention to the source, `[B, H, T, L]`, or None if the layer has no separate attention for it.
     """
     decoder = model.decoder
-    if not isinstance(decoder, TransformerDecoderBase):
-        raise UserError(f"a {type(decoder).__name__} has no self-attention to show")
     padding = previous.eq(decoder.padding_idx)
     mask = padding if padding.any() else None  # as in fairseq's decoder
     with evaluating(model):
@@ -83,12 +76,9 @@ def decoder_attention(
 def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """Return the attention of an LSTM decoder to the source, `[B, T, L]`, or None if it has no attention.
 
-    The arguments are those of `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires. The
-    decoder of another model raises a UserError.
+    The arguments are those of `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires.
     """
     decoder = model.decoder
-    if not isinstance(decoder, LSTMDecoder):
-        raise UserError(f"a {type(decoder).__name__} is not an LSTM with attention")
     needed = decoder.need_attn
     decoder.need_attn = True  # it is off in a model that is prepared for generation
     try:
@@ -114,6 +104,22 @@ def _explain(layer: Any, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[
 def attention_input(layer: Any, state: Tensor) -> Tensor:
     """Return what the self-attention of a layer reads, for the layer's input."""
     return layer.self_attn_layer_norm(state) if layer.normalize_before else state
+
+
+def self_attentions(
+    model: BaseFairseqModel, source: Tensor, previous: Tensor
+) -> Iterator[Tuple[str, int, Any, Tensor, Tensor]]:
+    """Yield each self-attention of a Transformer that runs on a batch, with what it reads.
+
+    That is: its side ("encoder", "decoder"), the number of its layer from 1 on, the attention, its input `[L, B, C]`
+    and the padding `[B, L]`, True at padding. Tokens as in `decoder_attention`.
+    """
+    encoded = encode(model, source, return_all_hiddens=True)
+    states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
+    for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
+        padding = tokens.eq(getattr(model, side).padding_idx)
+        for number, (layer, state) in enumerate(zip(getattr(model, side).layers, inputs), start=1):
+            yield side, number, layer.self_attn, attention_input(layer, state), padding
 
 
 @torch.no_grad()

@@ -14,7 +14,6 @@ from fairseq_capsule.inspection import attention
 from fairseq_capsule.inspection.attention import Explanation
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
-from fairseq_capsule.models.outputs import encode
 
 
 class AttentionRoutingInspection(Inspection):
@@ -54,16 +53,11 @@ class AttentionRoutingInspection(Inspection):
 
         `acceptance_entropy` is that of the shares `λ` of the heads in `Ω↑` (Eq. 11).
         """
-        encoded = encode(model, source, return_all_hiddens=True)
-        states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
         statistics: List[Statistics] = []
-        for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
-            padding = tokens.eq(getattr(model, side).padding_idx)
-            for layer, state in zip(getattr(model, side).layers, inputs):
-                routing = attention.routing_of(layer.self_attn)
-                if routing is None:
-                    continue
-                q, k, _ = layer.self_attn.factors(attention.attention_input(layer, state), padding)
+        for side, _, self_attn, state, padding in attention.self_attentions(model, source, previous):
+            routing = attention.routing_of(self_attn)
+            if routing is not None:
+                q, k, _ = self_attn.factors(state, padding)
                 parts = routing_statistics(routing, q @ k.transpose(2, 3), padding)
                 statistics += [{f"{side}_{name}": mean for name, mean in part.items()} for part in parts]
         return added_up(statistics)

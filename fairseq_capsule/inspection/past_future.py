@@ -7,7 +7,6 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from capsule_routing.errors import UserError
 from capsule_routing.losses import bag_overlap
 from capsule_routing.modules import PastFutureAttention, PastFutureOutput
 from fairseq_capsule.inspection.statistics import Mean, Statistics, capsule_norms, coupling_entropy, mean_where
@@ -123,10 +122,8 @@ def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -
     """Compute PAST and FUTURE of a batch, in eval mode, in one pass over finished translations.
 
     `src_tokens` `[B, I]` is padded on either side; `previous` `[B, T]` are the tokens that the decoder reads, starting
-    with the end-of-sentence token. A model without PAST and FUTURE raises a UserError.
+    with the end-of-sentence token.
     """
-    if getattr(model.decoder, "past_future", None) is None:
-        raise UserError("the model has no PAST and FUTURE, because it was trained with --past-future none")
     with evaluating(model):
         lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
         return model(src_tokens, lengths, previous)[1]["past_future"]

@@ -1,16 +1,15 @@
 """What earlier words mask in self-attention, and the scale of each head with a norm."""
 
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Dict, List, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from capsule_routing.modules import QueryKeyNorm, SelectiveAttention
-from fairseq_capsule.inspection.attention import attention_input
+from fairseq_capsule.inspection.attention import self_attentions
 from fairseq_capsule.inspection.statistics import Statistics, added_up, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, views_in_file
-from fairseq_capsule.models.outputs import encode
 
 
 class SelectiveAttentionInspection(Inspection):
@@ -43,16 +42,12 @@ class SelectiveAttentionInspection(Inspection):
         for side, parts in _masked(model, source, previous).items():
             statistics.update(added_up({f"{side}_masks": mean_where(masked, seen)} for _, masked, seen in parts))
         for side in ("encoder", "decoder"):
-            for number, layer in _layers(model, side):
+            for number, layer in enumerate(getattr(model, side).layers, start=1):
                 norm = getattr(layer.self_attn, "query_key_norm", None)
                 if isinstance(norm, QueryKeyNorm):
                     for head, scale in enumerate(norm.scale.detach().view(-1), start=1):
                         statistics[f"{side}_scale_{number}_{head}"] = mean_where(scale, torch.ones_like(scale).bool())
         return statistics
-
-
-def _layers(model: BaseFairseqModel, side: str) -> Iterator[Tuple[int, Any]]:
-    return enumerate(getattr(model, side).layers, start=1)
 
 
 def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[str, List[Tuple[int, Tensor, Tensor]]]:
@@ -62,16 +57,12 @@ def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[s
     """
     if not any(isinstance(module, SelectiveAttention) for module in model.modules()):
         return {}
-    encoded = encode(model, source, return_all_hiddens=True)
-    states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
     sides: Dict[str, List[Tuple[int, Tensor, Tensor]]] = {}
-    for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
-        padding = tokens.eq(getattr(model, side).padding_idx)
-        seen = ~(padding[:, None, None, :] | padding[:, None, :, None])
-        for (number, layer), state in zip(_layers(model, side), inputs):
-            selection = getattr(layer.self_attn, "selective_attention", None)
-            if isinstance(selection, SelectiveAttention):
-                q, k, _ = layer.self_attn.factors(attention_input(layer, state), padding)
-                masked = selection.masked(q @ k.transpose(2, 3), padding)
-                sides.setdefault(side, []).append((number, masked, seen.tril() if selection.causal else seen))
+    for side, number, self_attn, state, padding in self_attentions(model, source, previous):
+        selection = getattr(self_attn, "selective_attention", None)
+        if isinstance(selection, SelectiveAttention):
+            q, k, _ = self_attn.factors(state, padding)
+            masked = selection.masked(q @ k.transpose(2, 3), padding)
+            seen = ~(padding[:, None, None, :] | padding[:, None, :, None])
+            sides.setdefault(side, []).append((number, masked, seen.tril() if selection.causal else seen))
     return sides

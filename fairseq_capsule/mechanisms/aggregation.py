@@ -3,15 +3,14 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from capsule_routing.errors import UserError
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, leave_out_agreements
 from fairseq_capsule.options import iterations, setting
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
@@ -44,6 +43,7 @@ class AggregationConfig(FairseqDataclass):
         1.0,
         "factor for the capsules that the decoder reads, without their positions. 1: the squashed capsule itself, as "
         "the paper prints it; null in a configuration: the square root of their size",
+        above=0,
     )
     leaky_softmax: bool = setting(False, "a word may go to no capsule (preprint of 2018)")
 
@@ -56,10 +56,6 @@ class Aggregation(Mechanism):
     options = AggregationConfig
     on = {"aggregation": "capsule"}
     iterations = "aggregation_iterations"
-
-    def check(self, config: Any) -> None:
-        if config.aggregation_scale is not None and config.aggregation_scale <= 0:
-            raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
         if config.aggregation == "simple":
@@ -75,45 +71,13 @@ class Aggregation(Mechanism):
             leaky=config.leaky_softmax,
             capsule_scale=config.aggregation_scale or math.sqrt(sizes.source),
         )
-        own = config.aggregation_weights == "own"
-        aggregation.register_load_state_dict_pre_hook(functools.partial(_refuse_other_votes, own))
-        aggregation.register_load_state_dict_pre_hook(_fit_scores)
+        aggregation.register_load_state_dict_pre_hook(functools.partial(leave_out_agreements, "score."))
         return aggregation
 
     def run_encoder(self, part: Any, source: Source) -> Source:
         """Replace the states of the words by the capsules, which have no padding."""
         capsules = part(source.states, source.padding_mask).capsules
         return source._replace(states=capsules, padding_mask=capsules.new_zeros(capsules.shape[:2], dtype=torch.bool))
-
-
-def _refuse_other_votes(own: bool, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
-    """Refuse a checkpoint with vote weights of another kind or for another number of iterations. For a hook."""
-    needed = len(module.vote_weight)
-    trained = len(state_dict.get(f"{prefix}vote_weight", module.vote_weight))
-    if trained == needed:
-        return
-    if not own:
-        problem = "separate vote weights for each iteration, but the model shares one set"
-        remedy = "--aggregation-weights own"
-    elif trained == 1:
-        problem = "one set of vote weights, but the model needs a set for each iteration"
-        remedy = "--aggregation-weights shared or --aggregation-iterations 1"
-    else:
-        problem = f"separate vote weights for {trained} iterations, not {needed}"
-        remedy = f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
-    raise UserError(f"the checkpoint has {problem}; use {remedy}")
-
-
-def _fit_scores(module: Any, state_dict: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any) -> None:
-    """Leave out the agreements of a checkpoint that one iteration does not read; refuse to lack them. For a hook."""
-    agreements = [name for name in state_dict if name.startswith(f"{prefix}score.")]
-    if module.iterations == 1:
-        for name in agreements:
-            del state_dict[name]
-    elif strict and module.score is not None and not agreements and f"{prefix}vote_weight" in state_dict:
-        problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
-        remedy = "use --aggregation-iterations 1 or --aggregation-scoring votes"
-        raise UserError(f"--aggregation-iterations: {problem}; {remedy}")
 
 
 AGGREGATION = Aggregation()

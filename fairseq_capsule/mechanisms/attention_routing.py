@@ -6,10 +6,9 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from capsule_routing.errors import UserError
 from capsule_routing.modules import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.options import iterations, layer_set, option, setting
+from fairseq_capsule.options import iterations, layer_set, setting
 
 ENCODER_PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_PARTS = ChoiceEnum(["horizontal", "none"])
@@ -40,13 +39,6 @@ class RoutedAttention(Mechanism):
 
     def check(self, config: Any) -> None:
         layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
-        for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
-            if routing != "none" and getattr(config, name + "_xformers_att_config"):
-                raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
-        if config.cross_self_attention and config.decoder_routing != "none":
-            raise UserError("--cross-self-attention needs --decoder-routing none, because its keys are not its queries")
-        if config.base_layers and config.decoder_routing != "none":
-            raise UserError("--base-layers needs --decoder-routing none, because a BASE layer has no attention")
 
     def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
         if place.kind == "cross":

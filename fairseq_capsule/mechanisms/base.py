@@ -207,13 +207,6 @@ def known_to(mechanism: Mechanism, config: Any) -> bool:
     return all(hasattr(config, name) for name in mechanism.on)
 
 
-def fits_lstm(mechanism: Mechanism) -> bool:
-    """Return whether fairseq's LSTM can contain a mechanism: only a part after the decoder that reads no layers."""
-    own, none = type(mechanism), Mechanism
-    only_decoder = own.decoder is not none.decoder and own.encoder is none.encoder and own.attention is none.attention
-    return only_decoder and not mechanism.reads_layers
-
-
 def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
     """Return the names of a mechanism's losses, from the options of their weights."""
     options = mechanism.loss_options or FairseqDataclass
@@ -242,7 +235,7 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 
 def registered(name: str) -> Mechanism:
     """Return the mechanism of a name."""
-    return {mechanism.name: mechanism for mechanism in _REGISTRY}[name]
+    return next(mechanism for mechanism in _REGISTRY if mechanism.name == name)
 
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
@@ -298,6 +291,16 @@ def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Modul
         for name, owner in getattr(module, "mechanism_parts", {}).items():
             if owner == mechanism.name:
                 yield getattr(module, name)
+
+
+def leave_out_agreements(names: str, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
+    """Leave out the parameters of a checkpoint whose names start with `names` if one iteration does not read them.
+
+    For `register_load_state_dict_pre_hook`.
+    """
+    if module.iterations == 1:
+        for name in [name for name in state_dict if name.startswith(prefix + names)]:
+            del state_dict[name]
 
 
 def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:

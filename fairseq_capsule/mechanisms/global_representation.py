@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from capsule_routing.errors import UserError
-from capsule_routing.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
+from capsule_routing.modules import GlobalRepresentation, from_options
 from capsule_routing.modules.global_representation import POOLINGS
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
@@ -78,13 +78,13 @@ class GlobalVector(Mechanism):
         return str(config.global_representation) == "capsule"
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
-        return GlobalRepresentation(**from_options.global_representation(config, sizes.source, sizes.source_layers))
+        return from_options.global_representation(config, sizes.source, sizes.source_layers)
 
     def run_encoder(self, part: Any, source: Source) -> Source:
         return source.with_vector(self.name, part(source.layers, source.padding_mask))
 
     def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
-        return ContextGate(sizes.target) if config.global_gate == "context" else PlainSum()
+        return from_options.context_gate(config, sizes.target)
 
     def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
         return target._replace(states=part(target.states, source.vectors[self.name]))

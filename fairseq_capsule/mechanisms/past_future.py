@@ -1,5 +1,6 @@
 """PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
@@ -10,7 +11,7 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing.errors import UserError
 from capsule_routing.losses import guided_losses
 from capsule_routing.modules import HolisticContext, SourceParts, from_options
-from fairseq_capsule.mechanisms.base import Loss, Mechanism, Sizes, Source, Target
+from fairseq_capsule.mechanisms.base import Loss, Mechanism, Sizes, Source, Target, leave_out_agreements
 from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
@@ -50,10 +51,10 @@ class PastFutureConfig(FairseqDataclass):
 class GuidedLossesConfig(FairseqDataclass):
     """Options for the losses of PAST and FUTURE."""
 
-    bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off")
-    bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off")
+    bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off", lowest=0)
+    bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off", lowest=0)
     bow_steps: float = setting(
-        1.0, "share of target steps, chosen at random, for the estimate of the bag-of-words loss", share=True
+        1.0, "share of target steps, chosen at random, for the estimate of the bag-of-words loss", above=0, highest=1
     )
 
 
@@ -80,10 +81,10 @@ class PastAndFuture(Mechanism):
         return str(config.past_future) == "gdr"
 
     def decoder(self, config: Any, sizes: Sizes) -> HolisticContext:
-        arguments = from_options.past_future(config, sizes.source, sizes.target)
+        part = from_options.past_future(config, sizes.source, sizes.target)
         if config.past_future == "gdr":
-            arguments["routing"].register_load_state_dict_pre_hook(_fit_agreements)
-        return HolisticContext(**arguments, heads=config.guided_heads, reduction=config.guided_reduction)
+            part.routing.register_load_state_dict_pre_hook(functools.partial(leave_out_agreements, "agreement_"))
+        return part
 
     def prepare(self, part: Any, source: Source) -> SourceParts:
         prepared: SourceParts = part.routing.prepare(source.states, source.padding_mask)
@@ -119,18 +120,6 @@ class PastAndFuture(Mechanism):
             steps=options.bow_steps if model.training else 1.0,
         )
         return {name: Loss(*loss) for name, loss in losses.items()}
-
-
-def _fit_agreements(routing: Any, state: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any) -> None:
-    """Leave out the agreements of a checkpoint that one iteration does not read; refuse to lack them. For a hook."""
-    agreements = [name for name in state if name.startswith(f"{prefix}agreement_")]
-    if routing.iterations == 1:
-        for name in agreements:
-            del state[name]
-    elif strict and not agreements and f"{prefix}vote_weight" in state:
-        problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
-        remedy = "use --past-future-iterations 1 or another --past-future"
-        raise UserError(f"--past-future-iterations: {problem}; {remedy}")
 
 
 PAST_FUTURE = PastAndFuture()

@@ -106,9 +106,6 @@ class SplitAttention(MultiheadAttention):
         """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors."""
         for index, name in enumerate(self.changes_logits):
             logits = getattr(self, name)(logits, key_padding_mask, factors=None if index else factors)
-            if not isinstance(logits, Tensor):
-                problem = f"the part of the logits returned a {type(logits).__name__}, not a tensor"
-                raise TypeError(f"mechanism {self.mechanism_parts[name]}: {problem}")
         return logits
 
     def factors(

@@ -52,8 +52,6 @@ class CapsNMTConfig(AggregationConfig):
 
     def __post_init__(self) -> None:
         size, other = self.encoder_embed_dim, self.decoder_embed_dim
-        if size % 2:
-            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {size}")
         if other != size:
             sizes = f"--decoder-embed-dim {other} must equal --encoder-embed-dim {size}"
             raise UserError(f"{sizes}, because capsules are added to the decoder's inputs")
@@ -206,12 +204,6 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
         model = cls(encoder, CapsNMTDecoder(config, target, embeddings, aggregation))
         model.cfg = config
         return model
-
-    @property
-    def full_context_alignment(self) -> bool:
-        """Refuse `--print-alignment`, which reads this attribute first: CapsNMT has no attention to source words."""
-        problem = "CapsNMT has no attention to source words for --print-alignment; leave the option out"
-        raise UserError(f"{problem}. fairseq-capsule inspect shows which words go to each capsule")
 
 
 def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:

@@ -12,22 +12,19 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules import compile_routing
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
+from fairseq_capsule.mechanisms import Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import (
     active_mechanisms,
     check_mechanisms,
-    fits_lstm,
     known_to,
     mechanisms,
     option_names,
 )
-from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS
+from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS, PastFutureConfig
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
 from fairseq_capsule.options import compile_option, preset, setting
-
-ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
 # fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
 # one belongs to a loss that this package does not support.
@@ -35,10 +32,21 @@ WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
 
 
 AT_LEAST_1 = (
-    *("encoder_embed_dim", "encoder_hidden_size", "encoder_layers"),
-    *("decoder_embed_dim", "decoder_hidden_size", "decoder_layers", "decoder_out_embed_dim"),
+    "encoder_embed_dim",
+    "encoder_hidden_size",
+    "encoder_layers",
+    "decoder_embed_dim",
+    "decoder_hidden_size",
+    "decoder_layers",
+    "decoder_out_embed_dim",
 )
-PROBABILITIES = ("dropout", *(f"{side}_dropout_{end}" for side in ("encoder", "decoder") for end in ("in", "out")))
+PROBABILITIES = (
+    "dropout",
+    "encoder_dropout_in",
+    "encoder_dropout_out",
+    "decoder_dropout_in",
+    "decoder_dropout_out",
+)
 RANGES: Dict[str, Dict[str, Any]] = {
     **dict.fromkeys(AT_LEAST_1, {"lowest": 1}),
     **dict.fromkeys(PROBABILITIES, {"probability": True}),
@@ -59,8 +67,8 @@ _LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), 
 
 
 @dataclass
-class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM):  # type: ignore[misc]
-    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms, which are off.
+class CapsuleLSTMConfig(PastFutureConfig, _LSTM):
+    """All options of fairseq's LSTM with two exceptions, and those of PAST and FUTURE, which are off.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
     """
@@ -135,10 +143,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         refuse_left_padded_targets(task)
         config = cls.checked(cfg)
         options = config.lstm_options()
-        try:
-            model = super().build_model(options, task)  # this fills in the values that are left to fairseq
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        model = super().build_model(options, task)  # this fills in the values that are left to fairseq
         model.cfg = config
         # fairseq has no hook for the encoder. A new one would draw other initial values for the decoder.
         model.encoder.__class__ = CapsuleLSTMEncoder

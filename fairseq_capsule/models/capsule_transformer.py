@@ -10,8 +10,12 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules import compile_routing
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target, base
+from fairseq_capsule.mechanisms import Place, Sizes, Source, Target, base
+from fairseq_capsule.mechanisms.attention_routing import AttentionRoutingConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, registered
+from fairseq_capsule.mechanisms.global_representation import GlobalRepresentationConfig
+from fairseq_capsule.mechanisms.past_future import PastFutureConfig
+from fairseq_capsule.mechanisms.selective_attention import SelectiveAttentionConfig
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
 from fairseq_capsule.models.base import CapsuleModel
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
@@ -20,11 +24,15 @@ from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach, run_encoder_parts
 from fairseq_capsule.options import compile_option
 
-_OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
-
 
 @dataclass
-class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
+class CapsuleTransformerConfig(
+    GlobalRepresentationConfig,
+    PastFutureConfig,
+    SelectiveAttentionConfig,
+    AttentionRoutingConfig,
+    FlatTransformerConfig,
+):
     """All options, with all mechanisms off. Building the model raises a UserError that names a wrong option."""
 
     compile_routing: bool = compile_option()
@@ -33,9 +41,6 @@ class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignor
         config = self.with_decoder_sizes()
         for side in ("encoder", "decoder"):
             config.kept_layers(side)
-            heads, embed_dim = getattr(config, f"{side}_attention_heads"), getattr(config, f"{side}_embed_dim")
-            if embed_dim % heads:
-                raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
         base.check_mechanisms(config)
 
 

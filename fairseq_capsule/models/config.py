@@ -25,13 +25,25 @@ def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[s
 
 
 AT_LEAST_1 = (
-    *("encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_layers", "encoder_attention_heads"),
-    *("decoder_layers", "decoder_attention_heads", "max_source_positions", "max_target_positions"),
-    *("quant_noise_pq_block_size", "base_sublayers"),
+    "encoder_embed_dim",
+    "encoder_ffn_embed_dim",
+    "encoder_layers",
+    "encoder_attention_heads",
+    "decoder_layers",
+    "decoder_attention_heads",
+    "max_source_positions",
+    "max_target_positions",
+    "quant_noise_pq_block_size",
+    "base_sublayers",
 )
 PROBABILITIES = (
-    *("dropout", "attention_dropout", "activation_dropout", "relu_dropout", "adaptive_softmax_dropout"),
-    *("encoder_layerdrop", "decoder_layerdrop"),
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "relu_dropout",
+    "adaptive_softmax_dropout",
+    "encoder_layerdrop",
+    "decoder_layerdrop",
 )
 # The ranges of fairseq's options, which fairseq does not check.
 RANGES: Dict[str, Dict[str, Any]] = {
@@ -45,8 +57,12 @@ RANGES: Dict[str, Dict[str, Any]] = {
 # configs, which a flat config cannot express. With fairseq's `--arch transformer` the decoder's other sizes follow the
 # encoder's, but its dataclass has constants. fairseq declares the layers to keep as lists, but splits them as text.
 OWN = (
-    *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_input_dim", "decoder_output_dim"),
-    *("encoder_layers_to_keep", "decoder_layers_to_keep"),
+    "decoder_embed_dim",
+    "decoder_ffn_embed_dim",
+    "decoder_input_dim",
+    "decoder_output_dim",
+    "encoder_layers_to_keep",
+    "decoder_layers_to_keep",
 )
 _Flat: Any = make_dataclass(
     "_Flat", _flat_fields(TransformerConfig()), bases=(FairseqDataclass,), namespace={"__module__": __name__}

@@ -34,16 +34,8 @@ def run_encoder_parts(encoder: Any, source: Source) -> Source:
     for attribute, name in encoder.mechanism_parts.items():
         mechanism = registered(name)
         source = source._replace(layers=layers if "encoder" in mechanism.reads_layers else ())
-        source = _checked(name, mechanism.run_encoder(getattr(encoder, attribute), source), Source)
+        source = mechanism.run_encoder(getattr(encoder, attribute), source)
     return source
-
-
-def _checked(mechanism: str, result: Any, kind: Any) -> Any:
-    """Raise a TypeError with the name of a mechanism that returned something else than a `Source` or a `Target`."""
-    if not isinstance(result, kind):
-        returned = f"returned a {type(result).__name__}, not a {kind.__name__}"
-        raise TypeError(f"mechanism {mechanism} {returned}; use {kind.__name__}._replace")
-    return result
 
 
 class Prepared(NamedTuple):
@@ -88,10 +80,10 @@ class RunsParts(FairseqIncrementalDecoder):
             mechanism, part, prepared = registered(name), getattr(self, attribute), kept.of_parts[attribute]
             target = target._replace(layers=layers if "decoder" in mechanism.reads_layers else ())
             if kept.beams == 1 or prepared is None:
-                target = _checked(name, mechanism.run_decoder(part, target, source, prepared), Target)
+                target = mechanism.run_decoder(part, target, source, prepared)
             else:
                 given = _beams_as_steps(target, kept.beams)
-                result = _checked(name, mechanism.run_decoder(part, given, sentences, prepared), Target)
+                result = mechanism.run_decoder(part, given, sentences, prepared)
                 outputs = tree_map_only(Tensor, _steps_as_beams, result.outputs)
                 states = _steps_as_beams(result.states)
                 target = target._replace(states=states, outputs={**target.outputs, **outputs})

@@ -60,8 +60,6 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
             needed = "--eval-rouge and --maximize-best-checkpoint-metric"
             raise UserError(f"--best-checkpoint-metric {metric} needs {needed}")
-        if cfg.vocabulary < 1:
-            raise UserError(f"--vocabulary must be at least 1, not {cfg.vocabulary}")
         task: CapsuleSummarizationTask = super().setup_task(cfg, **kwargs)
         for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
             symbols = dictionary.symbols[dictionary.nspecial :]

@@ -24,7 +24,7 @@ from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
-from fairseq_capsule.options import setting
+from fairseq_capsule.options import check_ranges, setting
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
@@ -44,7 +44,7 @@ class CapsuleTranslationConfig(TranslationConfig):
         False, "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."
     )
     log_routing_interval: int = setting(
-        0, "log them also for the training batch of every N updates; 0: only at validation"
+        0, "log them also for the training batch of every N updates; 0: only at validation", lowest=0
     )
 
 
@@ -82,8 +82,7 @@ class CapsuleTranslationTask(TranslationTask):
 
         With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
-        if self.cfg.log_routing_interval < 0:
-            raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
+        check_ranges(self.cfg, CapsuleTranslationConfig)
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
         other = _finetuned_from(cfg)

@@ -10,16 +10,44 @@
 An invariant raises an AssertionError if it does not hold. docs/extending.md has a complete example.
 """
 
-from typing import Callable, Tuple
-
-from fairseq_capsule.testing import invariants, promises
 from fairseq_capsule.testing.inspection import check_inspection
+from fairseq_capsule.testing.invariants import (
+    check_gradients,
+    check_half_precision,
+    check_off_is_fairseqs_own,
+    check_on_changes_logits,
+    check_padding,
+    check_scores,
+    check_steps,
+    check_translations,
+)
+from fairseq_capsule.testing.promises import check_iterations, check_pickling, check_start, check_statistics
 from fairseq_capsule.testing.resuming import check_resuming
 from fairseq_capsule.testing.small_models import build_small, make_batch, make_criterion, make_sentences, make_task
 
-_CHECKS = {**vars(invariants), **vars(promises)}
-_NAMES = [name for name in _CHECKS if name.startswith("check_")]
-INVARIANTS: Tuple[Callable[..., None], ...] = (*(_CHECKS[name] for name in _NAMES), check_inspection)
-check_on_changes_logits = invariants.check_on_changes_logits
+INVARIANTS = (
+    check_padding,
+    check_translations,
+    check_scores,
+    check_steps,
+    check_gradients,
+    check_half_precision,
+    check_off_is_fairseqs_own,
+    check_on_changes_logits,
+    check_start,
+    check_iterations,
+    check_statistics,
+    check_pickling,
+    check_inspection,
+)
 
-__all__ = ["INVARIANTS", "build_small", "check_resuming", "make_batch", "make_criterion", "make_sentences", "make_task"]
+__all__ = [
+    "INVARIANTS",
+    "build_small",
+    "check_on_changes_logits",
+    "check_resuming",
+    "make_batch",
+    "make_criterion",
+    "make_sentences",
+    "make_task",
+]

@@ -24,8 +24,14 @@ Options = Mapping[str, Any]
 PRESET: Options = MappingProxyType({})  # only the options of the preset
 WORDS = 40  # words of the artificial language
 SIZES = {
-    **{"encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_attention_heads": 4, "encoder_layers": 2},
-    **{"decoder_embed_dim": 32, "decoder_ffn_embed_dim": 48, "decoder_attention_heads": 4, "decoder_layers": 2},
+    "encoder_embed_dim": 32,
+    "encoder_ffn_embed_dim": 48,
+    "encoder_attention_heads": 4,
+    "encoder_layers": 2,
+    "decoder_embed_dim": 32,
+    "decoder_ffn_embed_dim": 48,
+    "decoder_attention_heads": 4,
+    "decoder_layers": 2,
     "dropout": 0.0,
     "decoder_out_embed_dim": 32,
     "global_capsules": 4,  # the preset has 32, which would have a size of 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from capsule_routing.text.preparation import cut_chinese, split_by_pieces
+from capsule_routing.text.preparation import cut_chinese, split_into_subwords
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords
@@ -43,7 +43,7 @@ def chinese_words() -> None:
 @argument("model", input_file, "The model of SentencePiece.")
 def cut_into_pieces(model: Path) -> None:
     """Cut text into the pieces of a SentencePiece model."""
-    _filter_lines(partial(split_by_pieces, codes={"": str(model)}))
+    _filter_lines(partial(split_into_subwords, subwords="sentencepiece", codes={"": str(model)}))
 
 
 def _filter_lines(change: Filter) -> None:

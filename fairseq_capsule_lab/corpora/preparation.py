@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import split_by_merges, split_by_pieces, split_into_words
+from capsule_routing.text.preparation import split_into_subwords, split_into_words
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
@@ -140,7 +140,7 @@ class _Preparation:
             names = {side: of_side(name, side) for side in self.sides}
             stages += [Stage(file, partial(self._codes, path / text, side)) for side, file in names.items()]
             codes = {language: str(path / (names.get(language) or names[""])) for language in self.corpus.languages}
-            split = partial(split_by_merges if bpe == "subword-nmt" else split_by_pieces, codes=codes)
+            split = partial(split_into_subwords, subwords=bpe, codes=codes)
             stages.append(Stage("bpe", partial(filter_folder, split, path / text)))
             text = "bpe"
         if self.options["max-length"] and late:

@@ -23,7 +23,7 @@ def round_trip(language: str, lines: Iterable[str]) -> float:
     from sacrebleu.metrics import BLEU
 
     language = language.partition("_")[0]
-    texts = [printable(language, normalise(language, line)) for line in lines]
+    texts = [printable(normalise(language, line)) for line in lines]
     returned = [detokenise(language, tokenise(language, text)) for text in texts]
     # Some texts have no line of four words.
     return BLEU(effective_order=True, force=True).corpus_score(returned, [texts]).score if texts else 100.0

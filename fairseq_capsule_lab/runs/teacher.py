@@ -9,7 +9,8 @@ from fairseq.data import data_utils, indexed_dataset
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
-from fairseq_capsule.checkpoints.loading import read_checkpoint, refuse_unknown_architecture
+from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.models import refuse_unknown_architecture
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
@@ -34,7 +35,7 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
     config = (state.get("cfg") or {}).get("model") or state.get("args")
     option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
     if not plugin:
-        refuse_unknown_architecture(option("_name") or option("arch"))
+        refuse_unknown_architecture(teacher, option("_name") or option("arch"))
     return source, target, option("max_target_positions") or 1024
 
 

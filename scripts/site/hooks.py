@@ -70,11 +70,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace links to files of the repository by links to their pages."""
+    """Replace links to files of the repository by links to their pages; a package has one page for its modules."""
     for source, target in ROOT_PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({target}")
     packages = "capsule_routing|fairseq_capsule|fairseq_capsule_lab"
-    return re.sub(rf"\]\(\.\./(?:{packages})/(\w+)/__init__\.py\)", r"](api/\1.md)", markdown)
+    return re.sub(rf"\]\(\.\./(?:{packages})/(\w+)/\w+\.py\)", r"](api/\1.md)", markdown)
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -40,7 +40,7 @@ def test_generate_and_ensembles_refuse_other_words(place, others, task):
 def test_half_a_dictionary_is_refused(place, others):
     dictionary = others / "dict.de.txt"
     dictionary.write_text(dictionary.read_text()[:70])
-    with pytest.raises(UserError, match=f"{OTHER_WORDS}|SYMBOL COUNT"):
+    with pytest.raises(UserError, match=f"{OTHER_WORDS}|Incorrect dictionary format"):
         place.generate(place.good, others)
 
 

@@ -102,7 +102,7 @@ def test_the_bag_of_words_is_exact_while_validating():
     [
         ({"bow_weight": -1}, "--bow-weight must be at least 0, not -1"),
         ({"bca_weight": float("nan")}, "--bca-weight must be at least 0, not nan"),
-        ({"bow_steps": 1.5}, "--bow-steps must be above 0 and at most 1, not 1.5"),
+        ({"bow_steps": 1.5}, "--bow-steps must be at most 1, not 1.5"),
     ],
 )
 def test_wrong_values_are_named(options, message):

@@ -68,8 +68,8 @@ def test_the_weight_is_an_option_of_the_criterion():
 @pytest.mark.parametrize(
     "weights, message",
     [
-        ("mean_length:nan", "--loss-weights: mean_length must be at least 0, not nan"),
-        ("mean_length:a", "--loss-weights mean_length:a: 'a' is no number; write mean_length:0.5"),
+        ("mean_length:nan", "--loss-weights mean_length:nan: 'nan' is no number from 0 on; write mean_length:0.5"),
+        ("mean_length:a", "--loss-weights mean_length:a: 'a' is no number from 0 on; write mean_length:0.5"),
         ("bow:1", "--loss-weights bow:1: no mechanism of another package has a loss bow; there are mean_length"),
     ],
 )

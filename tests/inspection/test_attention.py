@@ -4,7 +4,6 @@ import pytest
 import torch
 from fairseq.models import build_model
 
-from capsule_routing.errors import UserError
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention, lstm_attention
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
@@ -86,13 +85,3 @@ def test_a_plain_transformer_has_attention_but_no_capsules():
     shown = encoder_attention(model, SOURCE)[0]
     assert torch.equal(shown.before, shown.after) and shown.vertical is None and shown.horizontal is None
     assert model.training == training
-
-
-def test_a_model_without_self_attention_is_refused():
-    model = build("capsnmt")
-    with pytest.raises(UserError, match="a CapsNMTEncoder has no self-attention to show"):
-        encoder_attention(model, SOURCE)
-    with pytest.raises(UserError, match="a CapsNMTDecoder has no self-attention to show"):
-        decoder_attention(model, SOURCE, PREVIOUS)
-    with pytest.raises(UserError, match="a CapsNMTDecoder is not an LSTM with attention"):
-        lstm_attention(model, SOURCE, PREVIOUS)

@@ -55,13 +55,6 @@ class Scaled(Mechanism):
         return target._replace(states=part(target.states))
 
 
-class ReturnsStates(Scaled):
-    """It returns states, not a `Target`."""
-
-    def run_decoder(self, part, target, source, prepared):
-        return target.states
-
-
 class Halved(Scaled):
     """It removes every second encoder state."""
 
@@ -109,10 +102,3 @@ def test_a_part_that_changes_the_number_of_states_is_refused_by_name():
     message = "scaled made 4 encoder states of 7 source words; a mechanism must keep one state for each word"
     with pytest.raises(UserError, match=message):
         logits_of(build("scaled_transformer_tiny"), make_batch([SENTENCE]))
-
-
-def test_what_a_part_returns_is_checked_by_type():
-    extending.add_mechanism(ReturnsStates())
-    model = build("scaled_transformer_tiny")
-    with pytest.raises(TypeError, match="mechanism scaled returned a Tensor, not a Target; use Target._replace"):
-        logits_of(model, make_batch([SENTENCE]))

@@ -277,6 +277,6 @@ def test_the_scripts_train_evaluate_and_distil_with_it_and_it_can_be_inspected(k
 
     place.script = "distill.sh"
     options = ["--shards", 1, "--beam", 1, "out/checkpoint_last.pt", data, "distilled"]
-    assert "the architecture 'k_means_transformer_tiny' is unknown; " in last_line(place.prepare(*options).errors)
+    assert "its architecture 'k_means_transformer_tiny' is unknown; " in last_line(place.prepare(*options).errors)
     process = place.prepare("--user-dir", plugin, *options)
     assert process.returncode == 0, process.errors

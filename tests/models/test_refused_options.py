@@ -43,11 +43,9 @@ def test_values_out_of_range_are_named(arch):
         ),
         (
             "capsule_transformer",
-            {"encoder_attention_heads": 3},
-            "--encoder-attention-heads 3 must divide --encoder-embed-dim 32",
+            {"cross_self_attention": True, "no_cross_attention": True},
+            "--cross-self-attention does not work with attention_routing",
         ),
-        ("capsule_transformer", {"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),
-        ("capsule_transformer", {"base_layers": 1}, "--base-layers needs --decoder-routing none"),
         (
             "capsule_transformer",
             {"encoder_routing": "up"},
@@ -66,7 +64,6 @@ def test_values_out_of_range_are_named(arch):
         ("gdr_lstm", {"redundant_capsules": -1}, "--redundant-capsules must be at least 0, not -1"),
         ("gdr_lstm", {"past_future": "none"}, "--guided-heads both needs --past-future gdr, clf or attn"),
         ("gdr_lstm", {"encoder_directions": 3}, "--encoder-directions must be 1 or 2, not 3"),
-        ("gdr_lstm", {"encoder_layers": 2, "decoder_layers": 1}, "--encoder-layers must match --decoder-layers"),
         ("gret_transformer_base", {"global_capsules": 0}, "--global-capsules must be at least 1, not 0"),
         ("gret_transformer_base", {"encoder_layers": 1}, "--global-aggregation gru needs at least 2 encoder layers"),
         (
@@ -90,7 +87,6 @@ def test_values_out_of_range_are_named(arch):
             "the encoder's size 32 to the decoder's output of size 16; make them equal",
         ),
         ("capsnmt", {"aggregation_capsules": 1}, "--aggregation-capsules must be at least 2, not 1"),
-        ("capsnmt", {"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even .*, not 33"),
         ("capsnmt", {"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must equal --encoder-embed-dim 32"),
         ("capsnmt", {"aggregation_scale": 0.0}, "--aggregation-scale must be above 0, not 0.0"),
     ],

@@ -193,3 +193,9 @@ def test_a_masked_softmax_is_over_the_valid_entries(shape, dim):
     expected = logits.masked_fill(mask, float("-inf")).softmax(dim).nan_to_num(0.0)
     torch.testing.assert_close(masked_softmax(logits, dim, mask), expected)
     torch.testing.assert_close(masked_softmax(logits, dim, None), logits.softmax(dim))
+
+
+def test_whole_numbers_do_not_decide_the_precision_of_the_result():
+    half = torch.randn(2).bfloat16()
+    result, tokens = in_float32(lambda tokens, states: (states, tokens))(torch.tensor([1, 2]), half)
+    assert torch.equal(result, half) and tokens.dtype == torch.int64
