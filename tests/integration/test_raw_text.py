@@ -8,7 +8,6 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.data.encoders import build_tokenizer
 
-from capsule_routing.errors import UserError
 from capsule_routing.text.folders import preparations
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.cli.arguments import data_folder, load_model
@@ -111,11 +110,9 @@ def test_the_text_of_a_prepared_folder_is_shown_raw(prepared, tmp_path):
         assert sentence.reference == "über 1.000 männer (u.a. tom & jerry) laufen."
 
 
-def test_an_ensemble_is_loaded_and_a_score_needs_a_language_model(data, trained):
+def test_an_ensemble_is_loaded(data, trained):
     files = [trained / f"checkpoint{number}.pt" for number in (1, 3)]
     listed, joined = load(files, data), load(":".join(map(str, files)), str(data))
     source = listed.encode("a b c d e")
     ensemble, again, alone = (hub.generate(source)[0] for hub in (listed, joined, load(files[0], data)))
     assert ensemble["score"] == again["score"] != alone["score"]
-    with pytest.raises(UserError, match="scores single texts with a language model"):
-        listed.score(["a b"])
