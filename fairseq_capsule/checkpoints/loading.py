@@ -11,6 +11,7 @@ fairseq evaluates several options as Python. Only this module patches fairseq:
 
 import functools
 import os
+import pickle
 import shutil
 import tarfile
 import tempfile
@@ -24,7 +25,7 @@ import torch
 from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 
-from capsule_routing.errors import UserError
+from capsule_routing.errors import UserError, one_line
 from fairseq_capsule.checkpoints.config import check_config
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
@@ -101,9 +102,13 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
     try:
         with torch.serialization.safe_globals(CLASSES):
             state: Dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch's message explains how to load the file anyway
-        problem = "damaged, not a checkpoint, or with something other than data in it, which was not run"
-        raise UserError(f"{name}: not loaded: {problem}; copy it again, or train again") from error
+    except pickle.UnpicklingError as error:  # torch's message explains how to load the file anyway
+        problem = "it is not a checkpoint, or contains something other than data, which was not run"
+        raise UserError(f"{name}: not loaded: {problem}") from error
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}")[:100]
+        problem = f"the file cannot be read, is damaged or not a checkpoint ({reason})"
+        raise UserError(f"{name}: not loaded: {problem}; copy it again or train again") from error
     try:
         check_config(state)
     except UserError as error:

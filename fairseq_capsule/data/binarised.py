@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Dict
 
 import numpy as np
-from fairseq.data.indexed_dataset import MMapIndexedDataset, infer_dataset_impl
+from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from capsule_routing.errors import UserError
 
+MAGIC, OLD_MAGIC = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"  # the first bytes of an index, and of fairseq's older one
+HEADER_SIZE = struct.calcsize("<9sQBQ")  # magic bytes, version, type of a token, number of sentences
 PIECE = 1 << 18  # tokens read at a time
 SENTENCES = 1 << 12  # sentences read at a time
 CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>")  # by their numbers in every dictionary of fairseq
@@ -40,7 +42,9 @@ class BinarisedText:
         for path in (self.index, self.data):
             if not path.is_file():
                 raise BrokenFile(path, f"missing: {REMEDY}")
-        if infer_dataset_impl(str(index.with_suffix(""))) != "mmap":
+        with open(index, "rb") as stream:
+            header = stream.read(HEADER_SIZE)
+        if len(header) < HEADER_SIZE or not header.startswith(MAGIC):
             raise BrokenFile(index, NO_INDEX)
         try:
             contents = MMapIndexedDataset.Index(str(index))
@@ -93,13 +97,14 @@ class BinarisedText:
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
     """Return the two texts of a split, by language.
 
-    Files in fairseq's other formats, such as --dataset-impl cached, are skipped and left to fairseq. An incomplete
+    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. An incomplete
     file, or other numbers of sentences in the two languages, raise a BrokenFile.
     """
     texts: Dict[str, BinarisedText] = {}
     for language, index in indices(folder, split, source, target).items():
-        if infer_dataset_impl(str(index.with_suffix(""))) in ("mmap", None):
-            texts[language] = BinarisedText(index)
+        with open(index, "rb") as stream:
+            if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
+                texts[language] = BinarisedText(index)
     for text in texts.values():
         first = next(iter(texts.values()))
         if text.sentences != first.sentences:

@@ -46,11 +46,14 @@ def read_dictionary(path: Union[str, Path]) -> Dictionary:
         read_lines(path)
         if Path(path).read_bytes().startswith(codecs.BOM_UTF8):  # fairseq would add it to the first symbol
             raise UserError(f"{path}, line 1: a byte order mark before the first symbol; {REMEDY}")
-        return TextDictionary.load(str(path))
+        dictionary = TextDictionary.load(str(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a folder that fairseq-preprocess made") from error
     except (ValueError, RuntimeError) as error:
         raise UserError(f"{path}: {error}; {REMEDY}") from error
+    if len(set(dictionary.symbols)) < len(dictionary):  # fairseq allows it by a flag, which fairseq-preprocess drops
+        raise UserError(f"{path}: a symbol occurs twice; name a dictionary without #fairseq:overwrite")
+    return dictionary
 
 
 def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:

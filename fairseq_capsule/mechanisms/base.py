@@ -234,8 +234,11 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 
 
 def registered(name: str) -> Mechanism:
-    """Return the mechanism of a name."""
-    return next(mechanism for mechanism in _REGISTRY if mechanism.name == name)
+    """Return the mechanism of a name; raises a KeyError if there is none."""
+    for mechanism in _REGISTRY:
+        if mechanism.name == name:
+            return mechanism
+    raise KeyError(name)
 
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:

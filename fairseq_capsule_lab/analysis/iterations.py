@@ -18,7 +18,7 @@ from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
-from fairseq_capsule_lab.evaluation.scores import moses_tokens, tokenised_bleu
+from fairseq_capsule_lab.evaluation.scores import default_tokens, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 
@@ -85,7 +85,7 @@ def quality(
     subwords = subwords_of(references)
     texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
     if tokenised is False or (tokenised is None and subwords == "sentencepiece"):
-        texts = [moses_tokens(lines, task.cfg.target_lang) for lines in texts]
+        texts = [default_tokens(lines, task.cfg.target_lang) for lines in texts]
     bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
     return bleu, nll / tokens
 

@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import TextPreparation, detokenise, rules_of
+from capsule_routing.text.preparation import TextPreparation, detokenise, is_chinese, rules_of
 from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.evaluation.translations import Translations, has_tokens_of, without_marks
 
@@ -93,22 +93,23 @@ def _measures(
     """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
     The references of tokenised BLEU are the T- lines if all systems have the same T- lines and they are the only
-    reference. fairseq-generate scores against them too. Otherwise Moses tokenises the references. The T- lines show
-    whether it makes the tokens of the data. If not, it also tokenises the plain text of the systems.
+    reference. fairseq-generate scores against them too. Otherwise Moses or jieba tokenises the references. The T- lines
+    show whether it makes the tokens of the data. If not, it also tokenises the plain text of the systems.
     """
-    plain = [plain_sentences(system, language) for system in systems]
     targets = systems[0].targets
     only_targets = targets and len(references) == 1 and not other_reference
     if only_targets and all(system.tokenised and system.targets == targets for system in systems):
         text = "the output's own tokens, against its T- lines"
         own, expected = [system.sentences for system in systems], [targets]
     else:
-        text = f"Moses tokens of {rules_of(language)}"
+        tokens = f"{'jieba' if is_chinese(language) else 'Moses'} tokens of {rules_of(language)}"
+        text = f"the output's own tokens, against {tokens}"
         own = [system.sentences for system in systems]
-        expected = [moses_tokens(reference, language) for reference in references]
+        expected = [default_tokens(reference, language) for reference in references]
         if other_reference or not all(system.tokenised and has_tokens_of(system, expected) for system in systems):
-            own = [moses_tokens(sentences, language, lowercase) for sentences in plain]
-            expected = [moses_tokens(reference, language, lowercase) for reference in references]
+            text = tokens
+            own = [default_tokens(plain_sentences(system, language), language, lowercase) for system in systems]
+            expected = [default_tokens(reference, language, lowercase) for reference in references]
     tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
     yield tokenised
     yield tokenised.apply(
@@ -123,7 +124,7 @@ def _measures(
     except RuntimeError as error:  # Japanese and Korean need more packages
         raise UserError(" ".join(str(error).split())) from error
     text = "plain text, against the references as they are"
-    texts = plain, [list(reference) for reference in references]
+    texts = [plain_sentences(system, language) for system in systems], [list(lines) for lines in references]
     yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *texts)
     yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *texts)
 
@@ -134,13 +135,15 @@ def plain_sentences(translations: Translations, language: str) -> List[str]:
     return _progress(partial(detokenise, language), translations.sentences, "detokenise")
 
 
-def moses_tokens(lines: Sequence[str], language: str, lowercase: bool = False) -> List[str]:
+def default_tokens(lines: Sequence[str], language: str, lowercase: bool = False) -> List[str]:
     """The tokens of plain text, separated by spaces, as a prepare script makes them by default.
 
     Moses separates a full stop by the case of the next word, so `lowercase` gives texts in any case the same tokens.
+    A UserError says if jieba, which cuts Chinese, is not installed.
     """
     lines = [line.lower() for line in lines] if lowercase else lines
-    return _progress(TextPreparation(rules_of(language), "moses").words, lines, "tokenise")
+    preparation = TextPreparation(rules_of(language), "jieba" if is_chinese(language) else "moses")
+    return _progress(preparation.encode, lines, "tokenise")
 
 
 def split_compounds(sentences: List[str]) -> List[str]:

@@ -62,7 +62,8 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
-    # OUT has the settings and codes of DATA too, so that a student reads raw text as the data was prepared.
+    # OUT has the settings and codes of DATA too, so that a student reads raw text as the data was prepared. Of the two
+    # lines `script`, the last one counts: that of DATA.
     prepared = prepared_folder(args.data)
     of_text = settings_of(prepared) if prepared else {}
     codes = {Path(text.codes) for text in preparations(args.data, source, target) or () if text.codes}

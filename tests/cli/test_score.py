@@ -159,7 +159,8 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
     assert all("nrefs:2" in signature for signature in of(printed, "signature").values())
     tokenised = score(generated, reference, second)["scores"]["tokenised_bleu"]  # not its T- lines alone
-    assert tokenised["text"] == "Moses tokens of de" and "nrefs:2" in tokenised["signature"]
+    assert tokenised["text"] == "the output's own tokens, against Moses tokens of de"
+    assert "nrefs:2" in tokenised["signature"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,17 @@ def test_a_perfect_translation_has_full_scores_whatever_the_tokens_of_the_data(s
     references = [write(tmp_path / "test.de", lines), write(tmp_path / "test.de1", lines[::-1])]
     printed = score(write(tmp_path / "out", output), *references, "--lowercase")["scores"]
     for name in ("tokenised_bleu", "compound_split_bleu"):
-        assert printed[name]["score"] == pytest.approx(100) and printed[name]["text"].startswith("Moses tokens of de")
+        assert printed[name]["score"] == pytest.approx(100) and "Moses tokens of de" in printed[name]["text"]
+
+
+def test_chinese_is_compared_by_words(score, tmp_path):
+    """Moses does not split Chinese: a sentence with one wrong word would have no word in common with its reference."""
+    lines = ["我们今天在北京的学校里学习中文。", "他昨天买了三本新的英文书。"]
+    output = write(tmp_path / "out", [lines[0].replace("北京", "上海"), lines[1]])
+    references = [write(tmp_path / "test.zh", lines), write(tmp_path / "test.zh1", lines[::-1])]
+    for given in (references[:1], references):
+        tokenised = score(output, *given)["scores"]["tokenised_bleu"]
+        assert 70 < tokenised["score"] < 95 and tokenised["text"] == "jieba tokens of zh"
 
 
 class TestAgainst:
@@ -245,6 +256,6 @@ class TestAgainst:
         text = re.sub(r"(?m)^T-.*", lambda line: line[0].replace("Ein ", "<<unk>> "), GENERATED)
         (tmp_path / "other").write_text(text, encoding="utf-8")
         printed = score(generated, reference, "--against", tmp_path / "other", "--samples", 20)
-        assert printed["scores"]["tokenised_bleu"]["text"] == "Moses tokens of de"
+        assert printed["scores"]["tokenised_bleu"]["text"] == "the output's own tokens, against Moses tokens of de"
         printed = score(generated, reference, "--against", generated, "--samples", 20)
         assert printed["scores"]["tokenised_bleu"]["text"] == "the output's own tokens, against its T- lines"

@@ -5,6 +5,7 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import make_builder
 
+from capsule_routing.errors import UserError
 from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.tasks import CapsuleTranslationTask
@@ -60,3 +61,10 @@ def test_control_symbols_in_raw_text_are_unknown_words(tmp_path):
     numbers = dictionary.encode_line(f"a {' '.join(SYMBOLS)} <unk> a", add_if_not_exist=False).tolist()
     assert numbers == [4, 3, 3, 3, 3, 4, dictionary.eos()]
     assert dictionary == plain and dictionary.index("<pad>") == dictionary.pad()
+
+
+def test_no_symbol_of_a_dictionary_occurs_twice(tmp_path):
+    """fairseq allows it by a flag, which fairseq-preprocess does not copy: then no program can read the copy."""
+    (tmp_path / "dict.txt").write_text("a 5\nb 3\na 2 #fairseq:overwrite\n")
+    with pytest.raises(UserError, match="dict.txt: a symbol occurs twice"):
+        read_dictionary(tmp_path / "dict.txt")

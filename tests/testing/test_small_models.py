@@ -4,8 +4,14 @@ import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
-from fairseq_capsule.testing import INVARIANTS
+from fairseq_capsule.testing import INVARIANTS, inspection, invariants, promises
 from fairseq_capsule.testing.small_models import build_small, criterion_of
+
+
+def test_every_check_is_an_invariant():
+    names = [*vars(inspection), *vars(invariants), *vars(promises)]
+    checks = {name for name in names if name.startswith("check_")}
+    assert {invariant.__name__ for invariant in INVARIANTS} == checks
 
 
 def test_an_architecture_that_is_not_registered_is_named():
