@@ -6,7 +6,7 @@
 #   --summarize       write headlines of Chinese news by GRET, instead of translating English by a capsule-Transformer
 #   --train N         training pairs of the corpus (30,000)
 #   --test N          unseen test pairs (500)
-#   --updates N       updates of the training (1,300; headlines: 600)
+#   --updates N       updates of the training (1,200; headlines: 600)
 #   --at-least SCORE  fail below this detokenised BLEU, for headlines ROUGE-L F1, on the unseen test texts (80)
 #   OUT               the folder for the data, the run and the picture
 #
@@ -14,7 +14,7 @@
 
 source "$(dirname "$0")/common.sh"
 
-corpus=toy config=toy/capsule_transformer model=capsule-Transformer updates=1300
+corpus=toy config=toy/capsule_transformer model=capsule-Transformer updates=1200
 source=en target=de output=translation measure=detokenised_bleu label=BLEU steps=5
 if [[ ${1:-} == --summarize ]]; then
     corpus=headlines config=headlines/gret_transformer model=GRET updates=600
