@@ -53,6 +53,6 @@ def test_bleu_is_over_words(quality, kind):
 
 def test_pieces_of_tokenised_text_are_not_tokenised_again(quality, monkeypatch):
     with monkeypatch.context() as without_moses:
-        without_moses.setattr(iterations, "moses_tokens", None)
+        without_moses.setattr(iterations, "default_tokens", None)
         assert quality("sentencepiece", tokenised=True)[0] < quality("subword_nmt")[0]
     assert quality("subword_nmt", tokenised=False) == quality("subword_nmt")
