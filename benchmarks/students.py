@@ -50,7 +50,7 @@ def keep_first(sample: dict, sentences: int) -> dict:
     return {"id": sample["id"][kept], "net_input": inputs}
 
 
-def export(hub: CapsuleHub, data: Path, folder: Path, quantization: str) -> ctranslate2.Translator:
+def export(hub: CapsuleHub, folder: Path, quantization: str) -> ctranslate2.Translator:
     folder.mkdir()
     write(hub.models[0], hub.task, folder)
     converter = FairseqConverter(str(folder / "model.pt"), str(folder), unsafe_deserialization=True)
@@ -80,7 +80,7 @@ def main() -> None:
     first = slice(args.sentences)
     with tempfile.TemporaryDirectory() as folder:
         exported = {
-            name: export(student, args.data, Path(folder, name), quantization)
+            name: export(student, Path(folder, name), quantization)
             for name, quantization in (("float32", None), ("int8", "int8"))
         }
         for name, translator in exported.items() if args.out else ():

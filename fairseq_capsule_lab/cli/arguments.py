@@ -134,12 +134,17 @@ def prepared_data(text: str) -> Path:
 def input_files(text: str) -> list[Path]:
     """A type: files separated by colons, or patterns of files such as `capsule-*/generate.out`.
 
-    An existing file is no pattern: the folder of a run may have brackets in its name.
+    An existing file is no pattern: the folder of a run may have brackets in its name. The files of a pattern are sorted
+    by the numbers in their names: `seed2` stands before `seed10`, whatever follows the number.
     """
     paths = []
     for name in text.split(":"):
-        paths += [name] if os.path.exists(name) else sorted(glob.glob(name)) or [name]
+        paths += [name] if os.path.exists(name) else sorted(glob.glob(name), key=_by_numbers) or [name]
     return [input_file(path) for path in paths]
+
+
+def _by_numbers(path: str) -> list[str | int]:
+    return [int(part) if part.isdecimal() else part for part in re.split("([0-9]+)", path)]
 
 
 def output_path(text: str) -> Path:

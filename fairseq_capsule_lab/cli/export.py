@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.folders import binarised_folder, preparations
+from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, prepared_data
@@ -35,6 +35,8 @@ def export(
     """Write a trained Transformer for another library, with all that raw text needs."""
     if to == "fairseq" and (license or scores or dtype):
         raise UserError("--license, --scores and --dtype belong to --to transformers; leave them out")
+    if prepared_folder(data) is None:
+        raise UserError(f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
     from fairseq_capsule.checkpoints.models import load_model
     from fairseq_capsule.hub import quiet_loading
 
@@ -57,8 +59,7 @@ def export(
         raise UserError(f"{checkpoint}: {problem}; {remedy}, and export that (docs/bridges.md)")
     source, target = task.cfg.source_lang, task.cfg.target_lang
     sides = preparations(data, source, target)
-    if sides is None:
-        raise UserError(f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
+    assert sides  # of a prepared folder
     try:
         with new_folder(out) as folder:
             if to == "fairseq":

@@ -213,7 +213,7 @@ def seeds(
 def _require_seeds(baseline: Sequence[Path], systems: Sequence[Sequence[Path]]) -> None:
     seeds = len(baseline)
     if seeds < 2:
-        raise UserError("--baseline: one output; the variation between seeds needs the outputs of at least two")
+        raise UserError("--baseline: one output; give one for each seed, as OUT:OUT or by a pattern in quotes")
     for group in systems:
         if len(group) != seeds:
             problem = f"{len(group)} outputs, but the baseline has {seeds}"

@@ -82,6 +82,8 @@ def _texts(options: Options) -> Texts:
     for split, of_split in texts.items():
         for address in filter(is_address, chain.from_iterable(of_split)):
             name = address.rpartition("/")[2]
+            if not name:
+                raise UserError(f"--{split} {address}: the address of a folder; give the address of a file")
             if addresses.setdefault(name, address) != address:
                 problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
                 raise UserError(f"--{split} {address}: {problem}")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fairseq_capsule_lab.cli.arguments import input_files
 from tests.cli.scored import REFERENCES, TRANSLATIONS, write
 
 OTHERS = [TRANSLATIONS, REFERENCES[:3] + TRANSLATIONS[3:], [*TRANSLATIONS[:3], "Kinder spielen im Sand."]]
@@ -42,6 +43,15 @@ def test_a_repeated_output_of_the_baseline_is_noted(command, files):
     result = command("seeds", reference, "--baseline", f"{first}:{first}", "--system", f"{better}:{worse}", "--json")
     assert result.status == 0 and json.loads(result.out.splitlines()[-1])["sentences"] == len(REFERENCES)
     assert "note: the baseline has fewer outputs than seeds; the intervals do not cover the variation" in result.err
+
+
+def test_the_files_of_a_pattern_are_in_the_order_of_seeds(tmp_path):
+    """In the order of text, seed 10 would stand before or after seed 1, by the character after the number."""
+    for name in ("sys", "run"):
+        paths = [tmp_path / f"{name}{seed}{'_' if name == 'run' else '.'}out" for seed in (1, 2, 10)]
+        for path in paths:
+            path.touch()
+        assert input_files(str(tmp_path / f"{name}*out")) == paths
 
 
 @pytest.mark.parametrize(
