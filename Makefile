@@ -2,7 +2,7 @@
 .PHONY: help install demo demo-summarization test test-integration test-all test-browser coverage docs package \
 	lint lint-python lint-types lint-shell lint-prose clean
 
-# pip compiles nothing, Python what it first imports: also where the environment forbids to keep that, as in many containers.
+# pip compiles no library. Python keeps what it compiles at the first import, also in containers that turn this off.
 export PYTHONDONTWRITEBYTECODE =
 
 # One process for each core; the tests of a file share what they train, so they stay together. The models are too small for

@@ -85,8 +85,7 @@ class Folder:
             self._unbound.rename(self.settings_file)
 
     def run(self, *stages: Stage, keep_going: bool = False) -> list[Stage]:
-        """Run the stages that are not finished. A UserError says in one line why one failed; that of a program names
-        its log.
+        """Run the stages that are not finished. If one fails, a UserError says why in one line.
 
         With `keep_going` the line is printed, and the stages run that do not need what is missing. Those that failed or
         were left out are returned.

@@ -116,8 +116,11 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
 def indices(folder: Path, split: str, source: str, target: str) -> Dict[str, Path]:
     """Return the indices of a split that exist, by language. If it has files of both directions, those of this one."""
     for pair in (f"{source}-{target}", f"{target}-{source}"):
-        files = {language: folder / f"{split}.{pair}.{language}.idx" for language in sorted((source, target))}
-        found = {language: index for language, index in files.items() if index.is_file()}
+        found = {}
+        for language in sorted((source, target)):
+            index = folder / f"{split}.{pair}.{language}.idx"
+            if index.is_file():
+                found[language] = index
         if found:
             return found
     return {}
