@@ -50,38 +50,29 @@ raw() {
     held_out_pairs test newstest2014-fren-{src.en,ref.fr}.sgm $wmt14/test-full.tgz
 }
 
-tokenise() { # LANGUAGE; sacremoses holds its input in memory, so that it gets 16 MB at a time
-    tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
-        "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize --aggressive-dash-splits"
-}
+tokenise() { fairseq-capsule filter moses-words --drop-controls --split-hyphens "$1"; } # LANGUAGE
 
 clean() { # FOLDER: training pairs that are not empty, not too long and of similar length
     mkdir "$part" && cp "$1"/{valid,test}* "$part"
     fairseq-capsule filter similar-pairs --max-length "$max_length" --ratio "$ratio" "$1"/train.{en,fr} "$part"/train.{en,fr}
 }
 
-learn_merges() { # TEXT...
-    count_words "$@" | subword-nmt learn-bpe --dict-input --symbols "$merges" >"$part"
-}
-
-apply_merges() { subword-nmt apply-bpe --codes "$(of_side codes "$1")"; }
-
 binarise() { # FOLDER
     fairseq-preprocess --source-lang en --target-lang fr "${dictionaries[@]}" --trainpref "$1/train" \
-        --validpref "$1/valid" --testpref "$1/test" --workers "$cores" --destdir "$part"
+        --validpref "$1/valid" --testpref "$1/test" --workers "$workers" --destdir "$part"
     require_known_words
 }
 
 stage raw raw
-stage tokenised on_all_cores tokenise raw/*.??
+stage tokenised filter_texts tokenise raw/*.??
 if [ "$bpe" = subword-nmt ]; then
     stage clean clean tokenised
-    learn_for_sides codes clean/train learn_merges
-    stage bpe on_all_cores apply_merges clean/*.??
+    learn_for_sides clean/train
+    stage bpe filter_texts cut_into_subwords clean/*.??
     stage bin binarise bpe
 else # the length of a sentence is that in pieces
-    learn_for_sides sentencepiece.model tokenised/train learn_pieces
-    stage bpe cut_into_pieces tokenised/*.??
+    learn_for_sides tokenised/train
+    stage bpe filter_texts cut_into_subwords tokenised/*.??
     stage clean clean bpe
     stage bin binarise clean
 fi

@@ -11,14 +11,16 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capsule_routing.errors import missing_library
+
+if TYPE_CHECKING:
+    from capsule_routing.text.moses import Moses
 
 SPACES = re.compile(r"\s+")
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
 _CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
-_MOSES_SPACES = str.maketrans("\t\v\f", "   ")
 _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 # Chinese punctuation has its spacing in the character. Moses leaves a space on both sides.
@@ -57,18 +59,6 @@ def spell(line: str) -> str:
 def cut_chinese(language: str, line: str) -> str:
     """Clean a line and cut it into words."""
     return " ".join(word for word in _jieba().cut(clean_chinese(line)) if word != " ")
-
-
-def normalise(language: str, line: str, clean: bool = False) -> str:
-    """Normalise punctuation by Moses; with `clean`, also drop unprintable characters."""
-    if clean:
-        line = line.translate(_MOSES_SPACES)
-    return _normaliser(language, clean).normalize(f"{line}\n")  # its rules for the end of a line see the line feed
-
-
-def tokenise(language: str, line: str, hyphens: bool = False) -> str:
-    """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
-    return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
 
 
 def spell_romanian(line: str, diacritics: bool) -> str:
@@ -135,10 +125,13 @@ class TextPreparation:
         if not self.drops_controls:
             line = printable(line)
         if self.tokenizer == "moses":
-            name = self.language.partition("_")[0]
-            if not self.keeps_punctuation:
-                line = normalise(name, line, clean=self.drops_controls)
-            line = tokenise(name, self._spelt(line), self.splits_hyphens)
+            line = moses(
+                self.language.partition("_")[0],
+                not self.keeps_punctuation,
+                self.drops_controls,
+                self.splits_hyphens,
+                self.diacritics,
+            ).words(line)
         elif self.tokenizer == "jieba":
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
@@ -199,7 +192,12 @@ def preparation_of(settings: Mapping[str, str], language: str) -> TextPreparatio
 
 def split_into_words(language: str, line: str, settings: Mapping[str, str]) -> str:
     """Split a raw line into words, by the settings of a prepare script: the filter of its first stage."""
-    return preparation_of(settings, language).words(line)
+    return _kept_preparation(language, tuple(settings.items())).words(line)
+
+
+@functools.cache
+def _kept_preparation(language: str, settings: tuple[tuple[str, str], ...]) -> TextPreparation:
+    return preparation_of(dict(settings), language)
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------
@@ -215,17 +213,18 @@ def _jieba() -> Any:
 
 
 @functools.cache
-def _normaliser(language: str, clean: bool) -> Any:
-    from sacremoses import MosesPunctNormalizer
+def moses(
+    language: str,
+    normalises: bool = True,
+    drops_controls: bool = False,
+    splits_hyphens: bool = False,
+    diacritics: str = "",
+) -> "Moses":
+    """Return Moses for a language, with the options of a `TextPreparation`."""
+    from capsule_routing.text.moses import Moses
 
-    return MosesPunctNormalizer(language, post_remove_control_chars=clean)
-
-
-@functools.cache
-def _tokeniser(language: str) -> Any:
-    from sacremoses import MosesTokenizer
-
-    return MosesTokenizer(language)
+    spell = functools.partial(spell_romanian, diacritics=diacritics == "keep") if diacritics else None
+    return Moses(language, normalises, drops_controls, splits_hyphens, spell)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""`fairseq-capsule filter`: the steps of scripts/prepare-wmt*.sh that no other tool does.
+"""`fairseq-capsule filter`: the steps of scripts/prepare-wmt*.sh.
 
 A filter of lines reads standard input and writes standard output. It uses all cores, keeps the order of the lines, and
 holds only a few blocks of them in memory. A filter of pairs reads two parallel files and writes two.
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
-from capsule_routing.text.preparation import cut_chinese, split_into_subwords
+from capsule_routing.text.preparation import cut_chinese, moses, split_into_subwords
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
-from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
-from fairseq_capsule_lab.corpora import subwords
+from fairseq_capsule_lab.cli.commands import Group, argument, command, flag, option, together
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
+from fairseq_capsule_lab.corpora.recipe import TOOLS
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 from fairseq_capsule_lab.manifests import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
-MODELS = {"sentencepiece": "unigram", "sentencepiece-bpe": "bpe"}
 PAIRS = together(
     argument("source", input_file, "Plain, .gz, .sgm or .xml."),
     argument("target", input_file, "The parallel text of the other language."),
@@ -28,9 +28,22 @@ PAIRS = together(
 
 filter = Group(
     "filter",
-    help="The steps of scripts/prepare-wmt*.sh that no other tool does.",
+    help="The steps of scripts/prepare-wmt*.sh.",
     example="chinese-words <train.zh >words.zh",
 )
+
+
+@command("moses-words", "--drop-controls --split-hyphens de <train.de >words.de", group=filter)
+@flag("--drop-controls", "Drop control and format characters.")
+@flag("--split-hyphens", "Split words at hyphens.")
+@argument("language", str, "Its name in Moses.")
+def moses_words(language: str, drop_controls: bool, split_hyphens: bool) -> None:
+    """Normalise punctuation and tokenise, as sacremoses does, with XML escapes."""
+    _filter_lines(partial(_words_of_moses, options=(language, True, drop_controls, split_hyphens)))
+
+
+def _words_of_moses(_: str, line: str, options: tuple[str, bool, bool, bool]) -> str:
+    return moses(*options).words(line)
 
 
 @command("chinese-words", "<train.zh >words.zh", group=filter)
@@ -39,11 +52,12 @@ def chinese_words() -> None:
     _filter_lines(cut_chinese)
 
 
-@command("pieces", "sentencepiece.model <train.en >pieces.en", group=filter)
-@argument("model", input_file, "The model of SentencePiece.")
-def cut_into_pieces(model: Path) -> None:
-    """Cut text into the pieces of a SentencePiece model."""
-    _filter_lines(partial(split_into_subwords, subwords="sentencepiece", codes={"": str(model)}))
+@command("subwords", "codes <train.en >subwords.en", group=filter)
+@argument("codes", input_file, "Merges of subword-nmt, or the model of SentencePiece.")
+def cut_into_subwords(codes: Path) -> None:
+    """Cut text into subwords by the merges of subword-nmt or a model of SentencePiece."""
+    tool = "sentencepiece" if codes.suffix == ".model" else "subword-nmt"
+    _filter_lines(partial(split_into_subwords, subwords=tool, codes={"": str(codes)}))
 
 
 def _filter_lines(change: Filter) -> None:
@@ -55,15 +69,15 @@ def _filter_lines(change: Filter) -> None:
         filter_stream(change, source, target, log)
 
 
-@command("learn-pieces", "--kind sentencepiece --size 32000 joint.model train.en train.de", group=filter)
-@option("--kind", click.Choice(list(MODELS)), "", "Its unigram model, or its BPE.", required=True)
-@option("--size", positive_int, "N", "The largest number of pieces.", required=True)
-@argument("model", Path, "The file to write.")
+@command("learn-subwords", "--bpe subword-nmt --merges 32000 codes train.en train.de", group=filter)
+@option("--bpe", click.Choice(TOOLS), "", "The tool; sentencepiece is its unigram model.", required=True)
+@option("--merges", positive_int, "N", "Merges of subword-nmt, or pieces of SentencePiece.", required=True)
+@argument("codes", Path, "The file to write.")
 @argument("texts", input_file, "The training texts.", "TEXT", many=True)
-def learn_pieces(kind: str, size: int, model: Path, texts: Sequence[Path]) -> None:
-    """Learn a SentencePiece model from texts."""
+def learn_from_texts(bpe: str, merges: int, codes: Path, texts: Sequence[Path]) -> None:
+    """Learn the merges of subword-nmt or a model of SentencePiece from texts."""
     with open(LOG, "ab") as log:
-        subwords.learn_pieces(texts, model, MODELS[kind], size, log)
+        learn_subwords(texts, codes, bpe, merges, log)
 
 
 @command("training-pairs", "europarl.en europarl.de train.en train.de", group=filter)

@@ -11,7 +11,6 @@ from typing import BinaryIO
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import split_into_subwords, split_into_words
-from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -26,6 +25,7 @@ from fairseq_capsule_lab.corpora.recipe import (
     require_library,
 )
 from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
 from fairseq_capsule_lab.stages import Folder, Stage
@@ -174,10 +174,8 @@ class _Preparation:
         bpe, merges, earlier = self.options["bpe"], self.options["merges"], self._earlier("codes", side)
         if earlier:
             _copy(earlier, part, log)
-        elif bpe == "subword-nmt":
-            subwords.learn_merges(texts, part, merges, log)
         else:
-            subwords.learn_pieces(texts, part, "unigram" if bpe == "sentencepiece" else "bpe", merges, log)
+            learn_subwords(texts, part, bpe, merges, log)
 
     def _binarising(self, out: str) -> list[str]:
         """Return the command that binarises the last text. Before it is there, it has one test set."""
@@ -187,7 +185,8 @@ class _Preparation:
             files = (self.path / self.last).glob(f"{split}*.{self.source}")
             names = sorted(file.name.rpartition(".")[0] for file in files) or [split]
             words += [option, ",".join(f"{self.last}/{name}" for name in names)]  # bpe/test,bpe/test1,…
-        return [*words, "--workers", str(cores()), "--destdir", out]
+        # fairseq-preprocess does its own share after those of the other processes. One more keeps all cores busy.
+        return [*words, "--workers", str(cores() + 1), "--destdir", out]
 
     def _binarise(self, part: Path, log: BinaryIO) -> None:
         self._refuse_control_symbols()

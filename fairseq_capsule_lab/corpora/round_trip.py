@@ -7,7 +7,7 @@ of Persian, and nothing joins them again, so that even a perfect translation sco
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from capsule_routing.text.preparation import detokenise, normalise, printable, tokenise
+from capsule_routing.text.preparation import detokenise, moses, printable
 
 LEAST = 98.0  # BLEU of a language that Moses keeps; those that it knows have 99
 SAMPLE = 1000  # lines, at least; a longer sample changes the figure little
@@ -23,8 +23,8 @@ def round_trip(language: str, lines: Iterable[str]) -> float:
     from sacrebleu.metrics import BLEU
 
     language = language.partition("_")[0]
-    texts = [printable(normalise(language, line)) for line in lines]
-    returned = [detokenise(language, tokenise(language, text)) for text in texts]
+    texts = [printable(moses(language).normalise(line)) for line in lines]
+    returned = [detokenise(language, moses(language, normalises=False).words(text)) for text in texts]
     # Some texts have no line of four words.
     return BLEU(effective_order=True, force=True).corpus_score(returned, [texts]).score if texts else 100.0
 

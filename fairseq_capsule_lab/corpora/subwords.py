@@ -1,24 +1,30 @@
 """Learning of subwords: merges of subword-nmt, or pieces of SentencePiece."""
 
-import contextlib
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab.corpora.merges import learn_merges
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
 
 MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
 LONGEST = 4_192  # bytes; longer lines are not used for learning
 
 
-def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
-    """Learn merges of subword-nmt. Words are counted on all cores."""
-    from subword_nmt.learn_bpe import learn_bpe
+def learn_subwords(texts: Sequence[Path], codes: Path, tool: str, size: int, log: BinaryIO) -> None:
+    """Learn merges of subword-nmt, or a model of SentencePiece: its unigram model, or "sentencepiece-bpe"."""
+    if tool == "subword-nmt":
+        _learn_merges(texts, codes, size, log)
+        return
+    with workers(log, 1) as executor:  # what the library prints goes to the log
+        executor.submit(_learn_pieces, texts, codes, "unigram" if tool == "sentencepiece" else "bpe", size).result()
 
+
+def _learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
+    """Words are counted on all cores."""
     words: Counter[str] = Counter()
     with workers(log) as executor:
         for counted in progress_bar(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
@@ -27,25 +33,14 @@ def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO)
         # Single characters have nothing to merge, but subword-nmt refuses an empty list.
         codes.write_text("#version: 0.2\n▁ ▁\n", encoding="utf-8")
         return
-    # It breaks ties by the pair, so the order of words does not matter.
-    with (
-        open(codes, "w", encoding="utf-8", newline="\n") as stream,
-        open(os.devnull, "w", encoding="utf-8") as nowhere,
-        contextlib.redirect_stderr(sys.stderr if sys.stderr.isatty() else nowhere),  # its progress bar
-    ):
-        learn_bpe((f"{word} {count}" for word, count in words.items()), stream, merges, is_dict=True)
-    if codes.read_bytes().count(b"\n") < 2:
+    with open(codes, "w", encoding="utf-8", newline="\n") as stream:
+        learnt = learn_merges(words, merges, stream)
+    if not learnt:
         raise UserError("too little text to learn merges: no two letters stand together twice; give more text")
 
 
 def _count_words(block: Block) -> "Counter[str]":
     return Counter(word for line in block.lines for word in line.rstrip("\n").split(" ") if word)
-
-
-def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO) -> None:
-    """Learn a SentencePiece model of a kind, unigram or bpe, with at most `size` pieces."""
-    with workers(log, 1) as executor:  # what the library prints goes to the log
-        executor.submit(_learn_pieces, texts, model, kind, size).result()
 
 
 def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
