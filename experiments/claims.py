@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+RESULTS = Path(__file__).resolve().parent / "results"
 FEW = {1: "one seed only", 2: "two seeds only"}  # too few for a verdict
 
 

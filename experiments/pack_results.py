@@ -2,7 +2,7 @@
 """Pack the results of all finished runs in a folder into one archive: pack_results.py RUNS ARCHIVE.tar.xz
 
 It has settings, scores, measurements, translations and learning curves. It has no checkpoints, no text of the corpus,
-no absolute paths and no host name. `fairseq-capsule table --runs` reads the folder that `tar -xf` unpacks.
+no absolute paths and no host name. `scripts/reproduce.sh TABLE --print --runs` reads the folder that `tar -xf` unpacks.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Train or generate with several systems in turn, beside fairseq's Transformer and LSTM of the same sizes.
 
-    python benchmarks/compare.py --device cuda --precision bf16 --max-tokens 32768 --out training.csv
+    python experiments/benchmarks/compare.py --device cuda --precision bf16 --max-tokens 32768 --out training.csv
 
 The systems alternate in one process until the rounds or the seconds are spent. A system that fails, for example because
 the memory is full, gets a row with its error, and the others go on. `--profile` writes the ten kernels of each system

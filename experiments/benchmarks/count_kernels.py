@@ -1,6 +1,6 @@
 """Count the kernels of a training step and of a decoding step, for each architecture and fairseq's model.
 
-    python benchmarks/count_kernels.py --json
+    python experiments/benchmarks/count_kernels.py --json
 
 On a GPU the number of kernels determines the time of a small model. The benchmark counts the operations that torch
 dispatches to its CPU kernels, without views. For some of them, such as a layer of an LSTM, torch has fused kernels on a

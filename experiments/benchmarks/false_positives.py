@@ -1,6 +1,6 @@
 """Measure how often a comparison over seeds finds a difference where there is none, for three forms of the test.
 
-    python benchmarks/false_positives.py        # a minute on one core
+    python experiments/benchmarks/false_positives.py        # a minute on one core
 
 - `t`: the form of `fairseq-capsule seeds` (fairseq_capsule_lab/evaluation/seeds.py)
 - `counted once`: the same, but the variation over sentences in one training only is subtracted from the jackknife,

@@ -1,6 +1,6 @@
 """Measure the milliseconds per sentence at batch size 1, and the time of a target step by source length.
 
-    python benchmarks/latency.py --archs capsnmt_base transformer --vocabulary 32000 --json
+    python experiments/benchmarks/latency.py --archs capsnmt_base transformer --vocabulary 32000 --json
 
 The models alternate. Sentences have Multi30k's lengths, and each hypothesis is as long as its reference. In the sweep
 over source lengths the hypotheses have `--steps` words, and then twice as many. The difference gives the time of a step

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measure on a GPU: training, generation, half precision. Eight minutes at most.
-# Usage: benchmarks/on_gpu.sh [--wheels DIR] [--out DIR] [--seconds N] [--cpu] [--tiny] [PART...]
+# Usage: experiments/benchmarks/on_gpu.sh [--wheels DIR] [--out DIR] [--seconds N] [--cpu] [--tiny] [PART...]
 #
 #   --wheels DIR    if the environment has no fairseq, install these wheels for this run (gpu-wheels.txt)
 #   --out DIR       a folder for the results (on-gpu): a CSV file of each part, and log.txt
@@ -20,7 +20,7 @@
 set -uo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
-root=${here%/*} wheels='' out=on-gpu total=480 device=cuda tiny='' parts=()
+root=${here%/experiments/benchmarks} wheels='' out=on-gpu total=480 device=cuda tiny='' parts=()
 while [ $# -gt 0 ]; do
     case $1 in
         --wheels) wheels=$(realpath "$2"); shift ;;

@@ -1,6 +1,6 @@
 """Measure the sentences a second of a routed teacher and its student: by fairseq, and in CTranslate2.
 
-    python benchmarks/students.py TEACHER STUDENT DATA [--sentences 500] [--rounds 3] [--out DIR] [--json]
+    python experiments/benchmarks/students.py TEACHER STUDENT DATA [--sentences 500] [--rounds 3] [--out DIR] [--json]
 
 DATA is OUT of a prepare script. fairseq and CTranslate2 translate batches of 4,096 tokens with beam 5. The measurements
 alternate. Models are loaded before; DIR gets the translations of CTranslate2 with all sentences of the test set, for

@@ -1,8 +1,8 @@
 """Measure the tokens per second of an architecture and of a fairseq model with the same dimensions.
 
-    python benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
+    python experiments/benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
 
-    python benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --option global_gate=none
+    python experiments/benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --option global_gate=none
 
 The models alternate. With `--baseline off` the baseline is the architecture with all mechanisms off. It computes the
 same numbers as fairseq's model. But in generation the models of this package project the source once for each

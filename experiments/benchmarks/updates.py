@@ -1,6 +1,6 @@
 """Train the embedded corpus with fairseq-hydra-train in each precision and in two processes, and resume each training.
 
-    python benchmarks/updates.py --data data/toy/bin --work /tmp/updates --out updates.csv --losses losses.csv
+    python experiments/benchmarks/updates.py --data data/toy/bin --work /tmp/updates --out updates.csv
 
 All trainings run at the same time, from the same seed, with the model of configs/toy/combined.yaml: all mechanisms and
 losses. Each one saves its state halfway. A second process resumes it from there. `updates.csv` says of each training
@@ -22,7 +22,7 @@ from typing import Dict, List
 
 from rows import write_rows
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 TWO = "two-processes"
 WAYS: Dict[str, List[str]] = {
     "float32": [],

@@ -92,7 +92,7 @@ for reads in global last mean; do
     --optimizer adam --lr 1e-3 --max-tokens 4096 --max-epoch 4 --seed 1 --cpu --no-epoch-checkpoints --save-dir runs/probe-$reads
 done
 fairseq-capsule probe runs/probe-{global,last,mean}/checkpoint_last.pt --data data/multi30k/bin
-python benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --rounds 3 --batches 2 \
+python experiments/benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --rounds 3 --batches 2 \
   --option global_gate=none                      # the speed of a row; the options are those of the row
 
 # --- Tables of the papers ---------------------------------------------------------------------------------------------------------------

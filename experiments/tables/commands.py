@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
 from capsule_routing.errors import UserError
+from experiments.tables.definitions import REPOSITORY
 from fairseq_capsule_lab import processes
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.stages import Folder, Stage
-from fairseq_capsule_lab.tables.definitions import REPOSITORY
 
 THREADS = [f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")]
-WORKFLOW = REPOSITORY / "workflow"
+WORKFLOW = REPOSITORY / "experiments/workflow"
 # An existing file is complete: neither its date nor a changed rule starts a training again.
 ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--nolock", "--quiet", "host"]
 

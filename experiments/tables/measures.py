@@ -6,10 +6,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
+from experiments.tables.definitions import REPOSITORY, Column, Table
+from experiments.tables.runs import GIVEN, Run, composed_of, task_of
+from fairseq_capsule_lab.evaluation.json_files import finite
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
-from fairseq_capsule_lab.tables.definitions import REPOSITORY, Column, Table
-from fairseq_capsule_lab.tables.json_files import finite
-from fairseq_capsule_lab.tables.runs import GIVEN, Run, composed_of, task_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def command(source: str, run: Run) -> List[str]:
     """The command of a source for a run, as a list of words."""
     task = task_of(run)
     tokenised = run.corpus / "tokenised"
-    benchmarks = REPOSITORY / "benchmarks"
+    benchmarks = REPOSITORY / "experiments/benchmarks"
     arch, model = model_options(run) if source in TIMED else ("", [])
     values: Dict[str, Sequence[Any]] = {
         "{checkpoint}": [run.checkpoint],

@@ -8,14 +8,14 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 from matplotlib.figure import Figure as Plot
 
 from capsule_routing.errors import UserError
+from experiments.tables.definitions import Table
+from experiments.tables.measures import MEASURES, RATIOS
+from experiments.tables.results import Figures, Results, trained_seeds
+from experiments.tables.runs import GIVEN, Workspace, run_of
+from experiments.tables.scales import Scale
 from fairseq_capsule_lab.analysis import charts, output
 from fairseq_capsule_lab.analysis.output import Analysis, escaped
 from fairseq_capsule_lab.runs.training_log import read_curves
-from fairseq_capsule_lab.tables.definitions import Table
-from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
-from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
-from fairseq_capsule_lab.tables.runs import GIVEN, Workspace, run_of
-from fairseq_capsule_lab.tables.scales import Scale
 
 FROM_SCRATCH, FINE_TUNED = "NLL in bits, from scratch", "NLL in bits, fine-tuned"
 _PLACE = re.compile(r"-(table|figure)(\d+)$")

@@ -10,14 +10,14 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from capsule_routing.errors import UserError, one_line
+from experiments.tables.definitions import Column, Row, Table
+from experiments.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
+from experiments.tables.runs import Run, Workspace, compared_runs
+from experiments.tables.scales import Scale
 from fairseq_capsule_lab.analysis.output import escaped
 from fairseq_capsule_lab.evaluation import seeds
+from fairseq_capsule_lab.evaluation.json_files import finite, read_object, reading
 from fairseq_capsule_lab.runs import RunFolder
-from fairseq_capsule_lab.tables.definitions import Column, Row, Table
-from fairseq_capsule_lab.tables.json_files import finite, read_object, reading
-from fairseq_capsule_lab.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
-from fairseq_capsule_lab.tables.runs import Run, Workspace, compared_runs
-from fairseq_capsule_lab.tables.scales import Scale
 
 
 @dataclass(frozen=True)

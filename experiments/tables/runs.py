@@ -16,9 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.number_sets import as_ranges
+from experiments.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
+from experiments.tables.scales import Regime, Scale, Setup
 from fairseq_capsule_lab.runs import RunFolder, plugins
-from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
-from fairseq_capsule_lab.tables.scales import Regime, Scale, Setup
 
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Tuple
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.tables.definitions import CONFIGS, Words, read_yaml
+from experiments.tables.definitions import CONFIGS, Words, read_yaml
 
 SCALES = ("paper", "small", "smoke")
 

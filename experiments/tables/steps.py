@@ -1,4 +1,4 @@
-"""The steps of a table at a scale, computed once: they run here one after another, or by workflow/Snakefile as jobs.
+"""The steps of a table at a scale, computed once: they run here one after another, or as the jobs of a cluster.
 
 Words of commands hold absolute paths.
 """
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError, one_line
+from experiments.tables import measures
+from experiments.tables.commands import Step
+from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
+from experiments.tables.runs import GIVEN, Run, Workspace, compared_runs, task_of
+from experiments.tables.scales import Scale
 from fairseq_capsule_lab.errors import quoted
 from fairseq_capsule_lab.runs import plugins
-from fairseq_capsule_lab.tables import measures
-from fairseq_capsule_lab.tables.commands import Step
-from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, Table, filled
-from fairseq_capsule_lab.tables.runs import GIVEN, Run, Workspace, compared_runs, task_of
-from fairseq_capsule_lab.tables.scales import Scale
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 

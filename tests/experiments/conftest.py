@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_capsule_lab.tables.runs import Workspace
+from experiments.tables.runs import Workspace
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The verdicts on the papers' claims follow from one rule and the tables of results/: scripts/claims.py."""
+"""The verdicts on the papers' claims follow from one rule and the tables of results/: experiments/claims.py."""
 
 import importlib.util
 import re
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("claims", ROOT / "scripts/claims.py")
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("claims", ROOT / "experiments/claims.py")
 claims = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(claims)
 

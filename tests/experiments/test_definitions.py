@@ -7,12 +7,12 @@ from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, load_table, table_names
-from fairseq_capsule_lab.tables.printing import markdown
-from fairseq_capsule_lab.tables.results import gather
-from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
-from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.steps import work_of
+from experiments.tables.definitions import CONFIGS, REPOSITORY, load_table, table_names
+from experiments.tables.printing import markdown
+from experiments.tables.results import gather
+from experiments.tables.runs import compared_runs, composed, composed_of
+from experiments.tables.scales import load_scale
+from experiments.tables.steps import work_of
 
 
 def all_runs(scale, workspace):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "experiments/results"
 TABLES = list(RESULTS.glob("*.md"))
 MEASUREMENTS = {"speed.csv": "docs/speed.md", "one-seed.csv": "docs/results.md", "further.csv": "docs/results.md"}
 DIFFERENCE = re.compile(r"\(([+-][\d.]+), (\S+ to \S+), p")
@@ -102,4 +102,4 @@ def test_measurements_are_numbers_and_their_page_names_the_file(name, page):
     for row in rows:
         figures = [float(row[column]) for column in ("value", "difference", "p") if row.get(column)]
         assert figures or row["paper"], row
-    assert f"`results/{name}`" in (ROOT / page).read_text(encoding="utf-8")
+    assert f"`experiments/results/{name}`" in (ROOT / page).read_text(encoding="utf-8")

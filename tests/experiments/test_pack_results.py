@@ -1,4 +1,4 @@
-"""The archive of results, scripts/pack_results.py."""
+"""The archive of results, experiments/pack_results.py."""
 
 import json
 import tarfile
@@ -8,7 +8,7 @@ import pytest
 
 from tests.processes import run_script
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "pack_results.py"
+SCRIPT = Path(__file__).parents[2] / "experiments/pack_results.py"
 RUN = "small/multi30k/transformer/seed1"
 LOG = """\
 [2026-11-23 01:55:03,369][fairseq_cli.train][INFO] - task: CapsuleTranslationTask

@@ -1,9 +1,9 @@
 """Plots of tables, drawn from figures."""
 
-from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.printing import plot
-from fairseq_capsule_lab.tables.results import Figures, Results
-from fairseq_capsule_lab.tables.scales import load_scale
+from experiments.tables.definitions import load_table
+from experiments.tables.printing import plot
+from experiments.tables.results import Figures, Results
+from experiments.tables.scales import load_scale
 
 TABLE = """
 title: T

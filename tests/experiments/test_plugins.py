@@ -3,11 +3,11 @@
 import pytest
 
 from capsule_routing.errors import UserError
+from experiments.tables.definitions import load_table
+from experiments.tables.runs import Workspace
+from experiments.tables.scales import load_scale
+from experiments.tables.steps import work_of
 from fairseq_capsule_lab.runs.settings import Settings
-from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.runs import Workspace
-from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.steps import work_of
 
 SMOKE = load_scale("smoke")
 MINE = """

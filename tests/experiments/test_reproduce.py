@@ -1,9 +1,9 @@
-"""`fairseq-capsule table` and `fairseq-capsule reproduce`: what they print, and what they refuse in one line."""
+"""`scripts/reproduce.sh`: what it prints, and what it refuses in one line."""
 
 import pytest
 
-from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.tables.definitions import table_names
+from experiments.reproduce import main
+from experiments.tables.definitions import table_names
 
 
 def refused(capsys, *arguments):
@@ -14,40 +14,34 @@ def refused(capsys, *arguments):
 
 
 def test_tables_are_listed(capsys):
-    assert main(["table"]) == 0
+    assert main([]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == table_names()
 
 
 def test_an_option_without_a_table_is_refused(capsys):
-    assert main(["table", "--curves"]) == 2
+    assert main(["--curves"]) == 2
     assert "Missing argument 'TABLE'" in capsys.readouterr().err
 
 
 def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
-    assert (
-        main(["table", "weng-table2", "--scale", "small", "--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
-    )
+    places = ["--runs", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(["weng-table2", "--print", "--scale", "small", *places]) == 0
     printed = capsys.readouterr().out
     assert "| GRET | 44.77 | missing | 30.96 | missing | 41.21 | missing |" in printed
     assert (tmp_path / "out" / "weng-table2.md").read_text() in printed
     assert (tmp_path / "out" / "weng-table2.csv").is_file()
 
 
-@pytest.mark.parametrize("command", ["table", "reproduce"])
-def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, command):
-    assert "no table 'nope'" in refused(capsys, command, "nope", "--runs", tmp_path)
-    assert "no scale 'huge'" in refused(capsys, command, "duan-table2", "--scale", "huge", "--runs", tmp_path)
+@pytest.mark.parametrize("words", [["--print"], []])
+def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, words):
+    assert "no table 'nope'" in refused(capsys, "nope", *words, "--runs", tmp_path)
+    assert "no scale 'huge'" in refused(capsys, "duan-table2", *words, "--scale", "huge", "--runs", tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("fairseq_capsule_lab.tables.definitions.CONFIGS", tmp_path / "configs")
-    assert "no tables; they belong to a checkout" in refused(capsys, "table")
 
 
 def dry_run(capfd, tmp_path, name, *arguments):
     places = ["--runs", tmp_path / "runs", "--data", tmp_path / "data"]
-    assert main(["reproduce", name, "--dry-run", *map(str, [*places, *arguments])]) == 0
+    assert main([name, "--dry-run", *map(str, [*places, *arguments])]) == 0
     printed = capfd.readouterr()
     assert not list(tmp_path.iterdir())  # a dry run changes nothing
     return printed.out + printed.err
@@ -66,11 +60,11 @@ def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path, monk
 
 
 def test_an_unknown_launcher_is_refused(capsys, tmp_path):
-    message = refused(capsys, "reproduce", "duan-table2", "--launcher", "nowhere", "--runs", tmp_path / "runs")
+    message = refused(capsys, "duan-table2", "--launcher", "nowhere", "--runs", tmp_path / "runs")
     assert "none of local, slurm, and no folder" in message and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["table", "reproduce"])
-def test_a_figure_of_a_table_without_one_is_refused(capsys, tmp_path, command):
-    message = refused(capsys, command, "duan-table2", "--figure", "--runs", tmp_path / "runs")
+@pytest.mark.parametrize("words", [["--print"], []])
+def test_a_figure_of_a_table_without_one_is_refused(capsys, tmp_path, words):
+    message = refused(capsys, "duan-table2", *words, "--figure", "--runs", tmp_path / "runs")
     assert "the definition of duan-table2 does not say what to draw" in message and not list(tmp_path.iterdir())

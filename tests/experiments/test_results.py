@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from capsule_routing.errors import UserError
+from experiments.tables.definitions import load_table
+from experiments.tables.printing import csv_lines, curves, markdown, plot, write
+from experiments.tables.results import gather
+from experiments.tables.scales import load_scale
 from fairseq_capsule_lab.analysis.output import escaped
-from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.printing import csv_lines, curves, markdown, plot, write
-from fairseq_capsule_lab.tables.results import gather
-from fairseq_capsule_lab.tables.scales import load_scale
 
 SMALL = load_scale("small")
 TRANSFORMER, ENCODER = "transformer", "capsule_transformer+decoder_routing-none"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.tables.definitions import load_table, table_names
+from experiments.tables.runs import Workspace, composed_of, run_of
+from experiments.tables.scales import load_scale
 from fairseq_capsule.options import interpretations
-from fairseq_capsule_lab.tables.definitions import load_table, table_names
-from fairseq_capsule_lab.tables.runs import Workspace, composed_of, run_of
-from fairseq_capsule_lab.tables.scales import load_scale
 
 PAPER = load_scale("paper")
 WORKSPACE = Workspace(Path("/runs"), Path("/data"))

@@ -9,12 +9,12 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.tables.commands import missing
-from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table, table_names
-from fairseq_capsule_lab.tables.measures import RATIOS, applies, model_options
-from fairseq_capsule_lab.tables.runs import GIVEN, Run, Workspace, run_of
-from fairseq_capsule_lab.tables.scales import SCALES, load_scale
-from fairseq_capsule_lab.tables.steps import work_of
+from experiments.tables.commands import missing
+from experiments.tables.definitions import REPOSITORY, load_table, table_names
+from experiments.tables.measures import RATIOS, applies, model_options
+from experiments.tables.runs import GIVEN, Run, Workspace, run_of
+from experiments.tables.scales import SCALES, load_scale
+from experiments.tables.steps import work_of
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"
@@ -150,7 +150,7 @@ def test_a_missing_licensed_corpus_is_named_before_anything_runs(tmp_path):
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
 @pytest.mark.parametrize("name", ["zheng-table1", "weng-table3", "weng-table4", "comparison"])
 def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, workspace, monkeypatch):
-    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    monkeypatch.syspath_prepend(REPOSITORY / "experiments/benchmarks")
     systems = importlib.import_module("systems")
     task, table = systems.build_task(1000), load_table(name)
     column = next(column for column in table.columns if column.measure == "speed_generate")

@@ -14,7 +14,7 @@ after=decoder_norms-after+optimization.clip_norm-0
 fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after/seed1/checkpoint_avg_table.pt" \
   "$runs/capsnmt+aggregation_capsules-24+$after/seed1/checkpoint_avg_table.pt" $runs/transformer/seed3/checkpoint_avg_table.pt \
   "$runs/lstm+dataset.max_tokens-4096+optimization.lr-[0.005]+size-as_capsnmt/seed1/checkpoint_avg_table.pt"
-python scripts/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
+python experiments/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
   --baseline $runs/transformer/seed1/checkpoint_avg_table.pt --data data/multi30k/bin
 # Word alignments of the test set, by eflomal from the test and the training set together; it takes no seed.
 python - data/multi30k/tokenised test.links << 'END'
