@@ -27,7 +27,6 @@ ALLOWED = {
         "huggingface": {"errors", "text", "presets", "functions", "losses", "modules"},
     },
     PLUGIN: {
-        "routing": set(),
         "root_logger": set(),
         "options": set(),
         "data": set(),
