@@ -76,13 +76,15 @@ def _faults(mechanism: Mechanism) -> Iterator[str]:
 
 def _conflicts(mechanism: Mechanism) -> Iterator[str]:
     """Yield what a mechanism would share with another one, or with a model."""
-    own = option_names(mechanism.options, mechanism.loss_options)
+    own = option_names(mechanism.options)
     for other in mechanisms():
         if other.name == mechanism.name:
             yield f"this name is already registered by {type(other).__module__}; rename it"
-        for option in sorted(own & option_names(other.options, other.loss_options)):
-            owner = f"the mechanism {other.name} of {type(other).__module__}"
+        owner = f"the mechanism {other.name} of {type(other).__module__}"
+        for option in sorted(own & option_names(other.options)):
             yield f"{owner} has an option {option} too; rename the option"
+        for loss in sorted(mechanism.loss_weights.keys() & other.loss_weights.keys()):
+            yield f"{owner} has a loss {loss} too; rename the loss"
     for option in sorted(own & option_names(CapsuleTransformerConfig, CapsuleLSTMConfig)):
         yield f"the models already have an option {option}; rename the option"
     taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
