@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure on a GPU: training, the routing functions, generation, half precision. Eight minutes at most.
+# Measure on a GPU: training, generation, half precision. Eight minutes at most.
 # Usage: benchmarks/on_gpu.sh [--wheels DIR] [--out DIR] [--seconds N] [--cpu] [--tiny] [PART...]
 #
 #   --wheels DIR    if the environment has no fairseq, install these wheels for this run (gpu-wheels.txt)
@@ -15,11 +15,7 @@
 #   precisions 100   fp16, float32, TF32, batches of 4,096 tokens, sentences of 100 words: training.csv
 # These run only if they are named:
 #   updates 250      real trainings in each precision and in two processes, resumed: updates.csv, losses.csv
-#   routing 400      the routing functions alone, also under torch.compile: routing.csv
-#   long 300         attention of 128 to 2,048 words: log.txt
-#   decoding 300     a decoding step after 32 to 512 words: log.txt
 #   latency 300      CapsNMT, milliseconds a sentence and a step by source length: log.txt
-#   guided 120       memory and time of guided routing: log.txt
 
 set -uo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -54,11 +50,9 @@ fi
 shared=(--device "$device")
 if [ -n "$tiny" ]; then
     compare=("${shared[@]}" --size tiny --vocabulary 500 --batches 1 --rounds 2)
-    routing=("${shared[@]}" --tokens 300 --lengths 9 --heads 2 --capsule-dim 8 --rounds 1 --backend aot_eager)
     half=bf16 precisions=(float32) batch=160 long=9 words=9 decoded=160 compiler=aot_eager pairs=300 updates=4 ways=(float32 two-processes)
 else
     compare=("${shared[@]}")
-    routing=("${shared[@]}")
     half=fp16 precisions=(fp16 tf32 float32) batch=32768 long=100 words=27 decoded=4096 compiler=inductor pairs=3000 updates=200
     ways=(float32 float32-again fp16 bf16 amp two-processes)
 fi
@@ -75,7 +69,6 @@ training() {
         query-key-norm capsnmt gdr-lstm --precision bf16 --max-tokens "$batch" --rounds 2 \
         --out "$out/training.csv" --profile "$out/kernels.csv"
 }
-routing() { run "$here/routing_forms.py" "${routing[@]}" --out "$out/routing.csv"; }
 precisions() {
     local three=(--systems transformer capsule-transformer gdr-losses --rounds 2 --out "$out/training.csv")
     compare "${three[@]}" --precision bf16 --max-tokens $((batch / 8))
@@ -100,10 +93,7 @@ compile() {
     compare --systems transformer capsule-transformer-compiled gdr-losses-compiled --backend "$compiler" \
         --precision bf16 --max-tokens "$batch" --rounds 4 --out "$out/training.csv" --profile "$out/kernels.csv"
 }
-long() { run "$here/routing.py" "${shared[@]}" --no-loops --batch 4 --json; }
-decoding() { run "$here/decoding.py" "${shared[@]}" --vocabulary 32000 --json; }
 latency() { run "$here/latency.py" "${shared[@]}" --archs capsnmt_base transformer --vocabulary 32000 --json; }
-guided() { run "$here/guided_routing.py" "${shared[@]}" --batch 32 --json; }
 
 for part in "${parts[@]}"; do
     limit=$(sed -n "s/^#   $part \([0-9]*\) .*/\1/p" "$0")

@@ -19,9 +19,9 @@ for archive in "$root"/results/*.tar.xz; do
     mkdir "$folder"
     tar -xf "$archive" -C "$folder"
 done
-for curves in "$root"/results/*-curves.md; do
-    table=$(basename "$curves" -curves.md)
-    own=${table%%-*} # readings-lstm is in readings.tar.xz, tables without an archive of their own in multi30k.tar.xz
+for printed in "$root"/results/*.md; do
+    table=$(basename "$printed" .md)
+    own=${table%%-*} # interpretations-lstm is in interpretations.tar.xz, tables without an archive of their own in multi30k.tar.xz
     [[ -d $runs/$own ]] || own=multi30k
     fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "$out"
 done

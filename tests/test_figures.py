@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-TABLES = [path.with_name(path.name.replace("-curves", "")) for path in RESULTS.glob("*-curves.md")]
+TABLES = list(RESULTS.glob("*.md"))
 MEASUREMENTS = {"speed.csv": "docs/speed.md", "one-seed.csv": "docs/results.md", "further.csv": "docs/results.md"}
 DIFFERENCE = re.compile(r"\(([+-][\d.]+), (\S+ to \S+), p")
 
@@ -57,9 +57,8 @@ def test_the_readme_has_figures_of_the_comparison():
         "GRET": ("+ GRET", ("GRET", "GRET"), ("GRET", "GRET")),
         "CapsNMT": ("CapsNMT, norm after", ("CapsNMT",), ("CapsNMT", "CapsNMT")),
     }
-    known = {
-        (row["row"].removeprefix("'"), row["column"]): row for row in (*read("readings.csv"), *read("comparison.csv"))
-    }
+    rows = (*read("interpretations.csv"), *read("comparison.csv"))
+    known = {(row["row"].removeprefix("'"), row["column"]): row for row in rows}
     page = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
     on_a_gpu = rows_after(page, "## On a GPU")
     on_a_cpu = rows_after(page, "## Training and generation")

@@ -26,7 +26,6 @@ ALLOWED = {
         "huggingface": {"errors", "text", "functions", "losses", "modules"},
     },
     PLUGIN: {
-        "routing": set(),
         "root_logger": set(),
         "options": set(),
         "data": set(),

@@ -291,6 +291,5 @@ def curves(table: Table, scale: Scale, workspace: Workspace) -> Analysis:
         raise UserError(
             f"--curves: no run of {table.name} at scale {scale.name} has a training log in {workspace.runs}"
         )
-    text = "Validation NLL in bits per token; mean, lowest and highest of the seeds."
     drawn = charts.bands({label: panel for label, panel in panels.items() if panel}, "updates", table.title)
-    return output.make_analysis(f"{table.name}-curves", table.title, text, points, drawn)
+    return Analysis(f"{table.name}-curves", "", points, drawn)

@@ -83,7 +83,7 @@ def test_dropout_is_that_of_the_papers(name):
         assert composed_of(run).model.dropout == dropout, run.title
 
 
-@pytest.mark.parametrize("name", [name for name in table_names() if name != "readings"])
+@pytest.mark.parametrize("name", [name for name in table_names() if name != "interpretations"])
 def test_the_label_of_a_row_says_an_older_reading(name):
     """The table of the interpretations names all of them in its labels."""
     table = load_table(name)
