@@ -187,4 +187,6 @@ def test_offsets_that_fairseq_computed_are_computed_again(archives, tmp_path, ca
     place.stub("fairseq-preprocess", f'PATH=${{PATH#*:}} fairseq-preprocess "$@"\n{damage}')
     options = ["--from", archives] if script == "multi30k" else ["--from", "archives", "--parts", "nc"]
     out = place.prepared(*options).out
-    assert main(["check-data", str(out), "--most-overlap", "100", "--most-unknown", "100"]) == 0, capsys.readouterr().out
+    assert main(["check-data", str(out), "--most-overlap", "100", "--most-unknown", "100"]) == 0, (
+        capsys.readouterr().out
+    )
