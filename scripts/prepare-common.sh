@@ -187,11 +187,12 @@ learn_subwords() { # TEXT...: merges of subword-nmt, or the model of SentencePie
 
 cut_into_subwords() { fairseq-capsule filter subwords "$(of_side "$subwords" "$1")"; } # LANGUAGE
 
-fairseq-preprocess() { # prints the command, in a form to paste
+fairseq-preprocess() { # prints the command, in a form to paste, and corrects the offsets that it wrote into $part
     local line
     printf -v line ' %q' "${@/#"$part"/${part%.part.*}}"
     printf '+ (cd %q && fairseq-preprocess%s)\n' "$PWD" "$line" >&"$terminal"
     command fairseq-preprocess "$@"
+    fairseq-capsule filter offsets "$part"
 }
 
 require_known_words() { # a dictionary of another corpus lacks many

@@ -1,14 +1,12 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
-import subprocess
 
 import pytest
 
 from capsule_routing.text.folders import preparations
 from fairseq_capsule_lab.cli import main
 from tests.integration.archives import make_workplace
-from tests.integration.commands import PATH
-from tests.integration.preparing import ENVIRONMENT, SCRIPTS, check_reading, contents, read
+from tests.integration.preparing import check_reading, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
