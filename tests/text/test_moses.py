@@ -14,9 +14,10 @@ LANGUAGES = ("en", "de", "fr", "it", "es", "cs", "ro", "fi", "ru", "zh", "hi")
 # What rules of Moses look for: at the ends of chunks, between them, and in numbers and abbreviations.
 PARTS = [
     *"()[]{}<>.!?:;,%&|/\\@#$€_=+*^~-'`´‘’‚\"„“”«»–—…º½²١ß",
-    *("''", "...", "..", "--", "n't", "'s", "nº", "DOTMULTI", "\u00a0", "\u200b", "\u00ad", "\u0301", "\ufeff", "\t", "\x07", "\r"),
-    *"a x Word words Ünder über U.S. e.g z.B Mr No Nr bzw 1 9 3.5 1,000 l'eau don't o'clock co-op школа 中文 テスト 한국 ไทย हिन्दी".split(),
-    *("ș", "Ţ", "THISISPROTECTED000"),
+    *("''", "...", "..", "--", "n't", "'s", "nº", "DOTMULTI", "THISISPROTECTED000"),
+    *("\u00a0", "\u200b", "\u00ad", "\u0301", "\ufeff", "\t", "\x07", "\r"),
+    *"a x Word words Ünder über U.S. e.g z.B Mr No Nr bzw 1 9 3.5 1,000".split(),
+    *"l'eau don't o'clock co-op школа 中文 テスト 한국 ไทย हिन्दी ș Ţ".split(),
 ]
 
 
