@@ -134,7 +134,7 @@ def _run(work: "Work", runs: Path, baseline: Path | None, profile: Path | None, 
 
 def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curves: bool, out: Path | None) -> None:
     """Print a table from its results so far, and write it."""
-    from experiments.tables import printing, results
+    from experiments.tables import plots, printing, results
     from experiments.tables.runs import Workspace
 
     workspace = Workspace(runs, Path())
@@ -142,7 +142,7 @@ def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curv
     folder = out or runs / scale.name / "tables"
     paths = printing.write(figures, folder, figure)
     if curves:
-        paths += printing.curves(table, scale, workspace).write(folder)
+        paths += plots.curves(table, scale, workspace).write(folder)
     print(printing.markdown(figures))
     print("wrote " + ", ".join(map(str, paths)))
 
