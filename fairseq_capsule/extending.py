@@ -11,7 +11,8 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_mo
 import fairseq_capsule  # noqa: F401
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, mechanisms, off, option_names, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import mechanisms, off, option_names, register_mechanism
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
 from fairseq_capsule.models.presets import BigConfig, TinyConfig

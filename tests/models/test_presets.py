@@ -9,7 +9,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 
-from fairseq_capsule.mechanisms.base import active_mechanisms, options_off
+from fairseq_capsule.mechanisms.registry import active_mechanisms, options_off
 from fairseq_capsule.models.capsnmt import CapsNMTConfig
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
