@@ -7,7 +7,7 @@ from torch import nn
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms.base import Mechanism
-from fairseq_capsule.mechanisms.registry import active_mechanisms, loss_names, registered
+from fairseq_capsule.mechanisms.registry import active_mechanisms, registered
 
 
 def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
@@ -40,7 +40,7 @@ def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Option
     own = getattr(model.decoder, "mechanism_parts", {})
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         parts = [getattr(model.decoder, part) for part, owner in own.items() if owner == mechanism.name]
-        for name in loss_names(mechanism):
+        for name in mechanism.loss_weights:
             built = [getattr(part, name) for part in parts if hasattr(part, name)]
             if None not in built:  # None: the part can have this head, but was built without it
                 yield mechanism, name, next((head for head in built if isinstance(head, nn.Module)), None)

@@ -3,8 +3,6 @@
 from dataclasses import fields
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from fairseq.dataclass import FairseqDataclass
-
 from fairseq_capsule.mechanisms.base import Mechanism
 
 
@@ -21,12 +19,6 @@ def off(mechanism: Mechanism) -> Dict[str, Any]:
 def known_to(mechanism: Mechanism, config: Any) -> bool:
     """Return whether a config has the options of a mechanism."""
     return all(hasattr(config, name) for name in mechanism.on)
-
-
-def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
-    """Return the names of a mechanism's losses, from the options of their weights."""
-    options = mechanism.loss_options or FairseqDataclass
-    return tuple(item.name.removesuffix("_weight") for item in fields(options) if item.name.endswith("_weight"))
 
 
 _REGISTRY: List[Mechanism] = []

@@ -18,7 +18,7 @@ from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.mechanisms import registry
 from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.mechanisms.base import Mechanism
-from fairseq_capsule.mechanisms.registry import loss_names, mechanisms
+from fairseq_capsule.mechanisms.registry import mechanisms
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import changed_parameters
 
@@ -99,7 +99,7 @@ def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     if not losses:
         return "label_smoothed_cross_entropy", {}
     known = CRITERION_DATACLASS_REGISTRY[NAME].__dataclass_fields__
-    weights = [f"{name}_weight" for mechanism in mechanisms() for name in loss_names(mechanism)]
+    weights = [f"{name}_weight" for mechanism in mechanisms() for name in mechanism.loss_weights]
     return NAME, {weight: float(weight.removesuffix("_weight") in losses) for weight in weights if weight in known}
 
 
