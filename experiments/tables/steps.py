@@ -10,12 +10,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError, one_line
 from experiments.tables import measures
-from experiments.tables.commands import Step
 from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
+from experiments.tables.jobs import Step
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace, task_of
 from experiments.tables.scales import Scale
-from fairseq_capsule_lab.errors import quoted
 from fairseq_capsule_lab.runs import plugins
+from fairseq_capsule_lab.values import quoted
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 

@@ -9,8 +9,8 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from capsule_routing.errors import UserError
-from experiments.tables.commands import missing
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
+from experiments.tables.jobs import missing
 from experiments.tables.measures import RATIOS, applies, model_options
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace
 from experiments.tables.scales import SCALES, load_scale
