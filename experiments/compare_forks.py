@@ -24,9 +24,10 @@ COPIES = "fairseq/examples/"  # of the repository's examples, which no command i
 SUFFIXES = (".py", ".yaml")  # a wheel has no C++
 PAGE = """# What the forks of fairseq change
 
-fairseq is archived. `make` installs ve-fairseq 0.12.3, or compiles fairseq-fixed 0.12.3.1. Both are later states of upstream's repository than
-its last release, 0.12.2, with fixes for newer versions of Python. These are the Python and YAML files that differ from that release, without
-`fairseq/examples`: lines added and removed, `new` or `gone`. `python experiments/compare_forks.py docs/fairseq-forks.md` wrote this page.
+fairseq is archived. `make` installs ve-fairseq 0.12.3, or compiles fairseq-fixed 0.12.3.1. Both are later states of
+upstream's repository than its last release, 0.12.2, with fixes for newer versions of Python. These are the Python and
+YAML files that differ from that release, without `fairseq/examples`: lines added and removed, `new` or `gone`.
+`python experiments/compare_forks.py docs/fairseq-forks.md` wrote this page.
 
 {same} of {number} files are the same in both forks.
 
@@ -66,8 +67,8 @@ def difference(before: list[str] | None, after: list[str] | None) -> str:
         return ""
     if before is None or after is None:
         return "new" if before is None else "gone"
-    lines = [line[0] for line in difflib.unified_diff(before, after, n=0, lineterm="") if line[:3] not in ("+++", "---")]
-    return f"+{lines.count('+')} −{lines.count('-')}"
+    signs = [line[0] for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]]  # after the two names
+    return f"+{signs.count('+')} −{signs.count('-')}"
 
 
 def page(upstream: Mapping[str, list[str]], forks: list[Mapping[str, list[str]]]) -> str:
