@@ -10,7 +10,8 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import clean_chinese
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
+from fairseq_capsule_lab.corpora.segments import BROKEN, require_unbroken
+from fairseq_capsule_lab.corpora.texts import decode
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
 FROM = "The folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application."

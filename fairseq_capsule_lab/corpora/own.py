@@ -13,11 +13,11 @@ from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, encoded, fault, read_text, side_of
 from fairseq_capsule_lab.manifests import fingerprint
 
 SPLITS = ("train", "valid", "test")
-UNBOUND = (*SPLITS, "source", "target", "lower")  # they stand before the other settings
+UNBOUND = (*SPLITS, "reference", "source", "target", "lower")  # they stand before the other settings
 _TOKENISERS = ("moses", "jieba", "characters", "none")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
@@ -54,6 +54,7 @@ def _corpus(options: Options) -> Corpus:
         for split, of_split in texts.items()
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
+    settings += [f"reference {options['reference']}"] if options["reference"] else []
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
@@ -62,9 +63,12 @@ def _corpus(options: Options) -> Corpus:
     unbound = UNBOUND if addresses else (*UNBOUND, "from")
     bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
-    raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"])
+    reference = options["reference"] or ""
+    raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"], reference=reference)
     moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"])
+    sample = partial(
+        _sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"], reference=reference
+    )
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
@@ -104,19 +108,29 @@ def _tokenisers(options: Options) -> list[str]:
 
 
 def _sample(
-    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None, reference: str
 ) -> dict[str, Sequence[str]]:
     """Return lines of the training text in some languages."""
     sampled: dict[str, Sequence[str]] = {}
     for side in sides:
         files = (find(text[side]) if is_address(text[side]) else Path(text[side]) for text in texts)
-        lines = evenly_spaced(islice(chain.from_iterable(map(read_lines, files)), limit))
+        read = (encoded(side_of(read_text(file), side == 0, reference)) for file in files)
+        lines = evenly_spaced(islice(chain.from_iterable(read), limit))
         sampled[languages[side]] = [line.decode() for line in lines if not fault(line)]
     return sampled
 
 
-def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
-    """Write the texts, and take validation and test pairs of these numbers out of the training text."""
+def write_raw(
+    raw: RawTexts,
+    texts: Mapping[str, Sequence[Text]],
+    sizes: Mapping[str, int] = {},
+    seed: int = 1,
+    reference: str = "",
+) -> None:
+    """Write the texts, and take validation and test pairs of these numbers out of the training text.
+
+    `reference` is the one to take of a file with several.
+    """
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
             files = []
@@ -129,13 +143,14 @@ def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping
             if split == "train":
                 raw.append(*files)
             else:
-                append_good_pairs(files, raw.files(f"{split}{number or ''}"))
+                append_good_pairs(files, raw.files(f"{split}{number or ''}"), reference, raw.languages)
     if not raw.files("train")[0].stat().st_size:
         raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):
         hold_out(raw.folder, raw.languages, sizes, seed)
 
 
+REFERENCE = "Of an SGML or XML file of WMT with several references, the name of the one to take, such as A."
 SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
 FROM = "A folder with the files of these addresses; without it they are downloaded to OUT/download."
 TOKENISE = (
@@ -155,6 +170,7 @@ OWN = Recipe(
         Option("train", Text, "SOURCE TARGET", "The training text. May be repeated.", required=True),
         Option("valid", Text, "SOURCE TARGET", "The validation text. May be repeated."),
         Option("test", Text, "SOURCE TARGET", "The test text. May be repeated."),
+        Option("reference", str, "NAME", REFERENCE),
         Option("lower", bool, "", "Lower-case everything."),
         Option("from", Path, "DIR", FROM),
         Option("valid-lines", int, "N", HELD_OUT),
@@ -170,6 +186,7 @@ OWN = Recipe(
         recipe.LIMIT,
     ],
     notes="SOURCE and TARGET are two parallel texts: files of any name, plain or gzipped, or addresses (https://...). "
+    "A test set of WMT, .sgm or .xml, is paired by document and segment; XML of 2021 or later is given for both. "
     "Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
     "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
     "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
