@@ -7,17 +7,19 @@ from itertools import chain, islice
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import is_chinese
+from capsule_routing.text.folders import settings_of
+from capsule_routing.text.preparation import SPACE, is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text, Words
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, encoded, fault, read_text, side_of
 from fairseq_capsule_lab.manifests import fingerprint
 
 SPLITS = ("train", "valid", "test")
-UNBOUND = (*SPLITS, "reference", "source", "target", "lower")  # they stand before the other settings
+UNBOUND = (*SPLITS, "reference", "protect", "source", "target", "lower")  # they stand before the other settings
+CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 _TOKENISERS = ("moses", "jieba", "characters", "none")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
@@ -35,6 +37,7 @@ def _corpus(options: Options) -> Corpus:
             raise UserError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise UserError(f"--source and --target are both {source}: they name the files, so they must differ")
+    protected = _protected(options)
     texts = _texts(options)
     for text in chain.from_iterable(texts.values()):
         for place, other in zip(text, (target, source)):
@@ -55,6 +58,7 @@ def _corpus(options: Options) -> Corpus:
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
     settings += [f"reference {options['reference']}"] if options["reference"] else []
+    settings += [f"protect {' '.join(protected)}"] if protected else []
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
@@ -66,9 +70,7 @@ def _corpus(options: Options) -> Corpus:
     reference = options["reference"] or ""
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"], reference=reference)
     moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(
-        _sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"], reference=reference
-    )
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, options=options)
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
@@ -94,6 +96,20 @@ def _texts(options: Options) -> Texts:
     return texts
 
 
+def _protected(options: Options) -> Sequence[str]:
+    """Return the words of --protect, after a check; and refuse an earlier run that protects others."""
+    protected: Sequence[str] = options["protect"]
+    for word in protected:
+        if len(word.split()) != 1 or word.split()[0] != word or SPACE in word or word in CONTROL_SYMBOLS:
+            problem = "a word such as <BT>, without spaces, that is no symbol of fairseq"
+            raise UserError(f"--protect takes {problem}, not '{word}'")
+    earlier = settings_of(Path(options["codes"] or options["dict"] or "").parent).get("protect", "").split()
+    left_out = [word for word in earlier if word not in protected]
+    if left_out and (options["codes"] or options["dict"]):
+        raise UserError(f"the run of --dict protects {' '.join(left_out)}: give --protect for each of these too")
+    return protected
+
+
 def _tokenisers(options: Options) -> list[str]:
     """Return the values of --tokenise for source and target, after a check."""
     how = options["tokenise"]
@@ -108,16 +124,21 @@ def _tokenisers(options: Options) -> list[str]:
 
 
 def _sample(
-    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None, reference: str
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], options: Options
 ) -> dict[str, Sequence[str]]:
-    """Return lines of the training text in some languages."""
+    """Return lines of the training text in some languages, without protected words."""
     sampled: dict[str, Sequence[str]] = {}
     for side in sides:
         files = (find(text[side]) if is_address(text[side]) else Path(text[side]) for text in texts)
-        read = (encoded(side_of(read_text(file), side == 0, reference)) for file in files)
-        lines = evenly_spaced(islice(chain.from_iterable(read), limit))
-        sampled[languages[side]] = [line.decode() for line in lines if not fault(line)]
+        read = (encoded(side_of(read_text(file), side == 0, options["reference"] or "")) for file in files)
+        lines = evenly_spaced(islice(chain.from_iterable(read), options["limit"]))
+        texts_of_side = (line.decode() for line in lines if not fault(line))
+        sampled[languages[side]] = [_without(options["protect"], line) for line in texts_of_side]
     return sampled
+
+
+def _without(protected: Sequence[str], line: str) -> str:
+    return " ".join(word for word in line.split(" ") if word not in protected)
 
 
 def write_raw(
@@ -151,6 +172,10 @@ def write_raw(
 
 
 REFERENCE = "Of an SGML or XML file of WMT with several references, the name of the one to take, such as A."
+PROTECT = (
+    "A word that stays whole, such as a tag <BT> or <2de>; may be repeated. It must be in the training text, and in "
+    "the one of --dict."
+)
 SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
 FROM = "A folder with the files of these addresses; without it they are downloaded to OUT/download."
 TOKENISE = (
@@ -171,6 +196,7 @@ OWN = Recipe(
         Option("valid", Text, "SOURCE TARGET", "The validation text. May be repeated."),
         Option("test", Text, "SOURCE TARGET", "The test text. May be repeated."),
         Option("reference", str, "NAME", REFERENCE),
+        Option("protect", Words, "WORD", PROTECT),
         Option("lower", bool, "", "Lower-case everything."),
         Option("from", Path, "DIR", FROM),
         Option("valid-lines", int, "N", HELD_OUT),
@@ -183,6 +209,7 @@ OWN = Recipe(
         *recipe.length_options(250),
         recipe.CODES_FILE,
         recipe.DICT_FILE,
+        recipe.UNKNOWN_UP_TO,
         recipe.LIMIT,
     ],
     notes="SOURCE and TARGET are two parallel texts: files of any name, plain or gzipped, or addresses (https://...). "

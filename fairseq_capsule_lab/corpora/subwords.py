@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.preparation import SPACE
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
 from fairseq_capsule_lab.manifests import count_lines
 
@@ -17,14 +18,16 @@ MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memo
 LONGEST = 4_192  # bytes; longer lines are not used for learning
 
 
-def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
-    """Learn merges of subword-nmt. Words are counted on all cores."""
+def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO, protected: Sequence[str] = ()) -> None:
+    """Learn merges of subword-nmt from all words but the protected ones. Words are counted on all cores."""
     from subword_nmt.learn_bpe import learn_bpe
 
     words: Counter[str] = Counter()
     with workers(log) as executor:
         for counted in progress_bar(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
             words.update(counted)
+    for word in protected:
+        words.pop(word, None)
     if all(len(word) == 1 for word in words):
         # Single characters have nothing to merge, but subword-nmt refuses an empty list.
         codes.write_text("#version: 0.2\n▁ ▁\n", encoding="utf-8")
@@ -44,13 +47,15 @@ def _count_words(block: Block) -> "Counter[str]":
     return Counter(word for line in block.lines for word in line.rstrip("\n").split(" ") if word)
 
 
-def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO) -> None:
-    """Learn a SentencePiece model of a kind, unigram or bpe, with at most `size` pieces."""
+def learn_pieces(
+    texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO, protected: Sequence[str] = ()
+) -> None:
+    """Learn a SentencePiece model of a kind, unigram or bpe, with at most `size` pieces, protected words among them."""
     with workers(log, 1) as executor:  # what the library prints goes to the log
-        executor.submit(_learn_pieces, texts, model, kind, size).result()
+        executor.submit(_learn_pieces, texts, model, kind, size, protected).result()
 
 
-def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
+def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, protected: Sequence[str]) -> None:
     import sentencepiece
 
     os.chdir(model.parent)  # the model contains the names of the texts, which should not depend on where they are
@@ -59,6 +64,8 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
         text: dict[str, Any] = {"input": [os.path.relpath(path) for path in texts]}
     else:
         text = {"sentence_iterator": _sample(texts, total)}
+    if protected:  # with the space before the word, so that a piece is a word of the text
+        text["user_defined_symbols"] = [f"{SPACE}{word}" for word in protected]
     with open(model, "wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
             **text,
