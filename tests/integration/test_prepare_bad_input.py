@@ -104,6 +104,8 @@ def test_licensed_sets_that_are_not_parallel_are_refused_and_references_are_kept
     file = tmp_path / "archives/LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0-ref.xml"
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
+    assert "-ref.xml, segment 1 of document d: it is there twice" in refuses(*options)
+    file.write_text(whole[: whole.rindex("<refset")])
     assert "-ref.xml: 3 translations, not 4" in refuses(*options)
     file.write_text(whole.replace('id="3"', 'id="4"', 1))
     assert "-ref.xml, translation E00: it has no segment 3 of document d, but " in refuses(*options)
@@ -175,7 +177,8 @@ def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace,
     if accepted:
         assert process.returncode == 0
     else:
-        workplace.refused(process, "unknown to the dictionary", "of the same run")
+        workplace.refused(process, "5.0% of ", "unknown to the dictionary", "of one run", "--unknown-up-to 6")
+        assert workplace.prepare("--from", archives, *earlier, "--unknown-up-to", 6, "out").returncode == 0
         assert finished(workplace.root / "out") == ["raw", "tokenised", "codes", "bpe"]
 
 
