@@ -194,11 +194,12 @@ def as_settings(advice: str) -> str:
     def setting(match: re.Match[str]) -> str:
         name = match[1].replace("-", "_")
         for group, values in groups.items():
-            if hasattr(values, name):
-                return f"{group}.{name}" + ("=true" if getattr(values, name) is False else "")
+            option = getattr(values, "__dataclass_fields__", {}).get(name)
+            if option:
+                return f"{group}.{name}" + ("=true" if option.default is False else "")
         return match[0]
 
-    return re.sub(r"(?<!\S)--([a-z][a-z-]*[a-z])", setting, advice)
+    return re.sub(r"(?<!\S)--([a-z][a-z0-9-]*[a-z0-9])", setting, advice)
 
 
 def _show(lines: Sequence[bytes]) -> None:
