@@ -6,9 +6,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import refuse_utf_16
@@ -41,7 +41,7 @@ COMPRESSED = {  # the first bytes of a file, and what wrote it
 
 Pair = tuple[bytes, bytes]
 Paths = Sequence[Path]  # of the source and the target
-Languages = tuple[str, str]
+Languages = Sequence[str]  # of the source and the target
 
 
 def decode(path: Path, number: int, line: bytes) -> str:
@@ -64,7 +64,7 @@ def read_text(path: Path) -> Segments | Iterator[bytes]:
         if magic.startswith(start):
             raise UserError(f"{path}: compressed by {program}: decompress it, or compress it by gzip")
     with _open(path) as text:
-        start = text.peek(PEEKED)[:PEEKED]  # type: ignore[attr-defined]
+        start = text.peek(PEEKED)[:PEEKED]
         refuse_utf_16(path, start)
         if not is_markup(path.name, start.decode("utf-8-sig", "replace")):
             return _lines(path)
@@ -81,7 +81,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[gzip.GzipFile | BufferedReader]:
     """Open a plain or gzipped text."""
     with open(path, "rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b" or path.name.endswith(".gz")
