@@ -8,7 +8,7 @@ source "${BASH_SOURCE[0]%/*}/common.sh"
 checksums=${CAPSULE_CHECKSUMS:-$root/fairseq_capsule_lab/corpora/archives.md5} # tests name another list
 workers=$(($(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) + 1)) # fairseq-preprocess does its own share after theirs
 command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
-from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt made=()
+from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt unknown_up_to=5 made=()
 export share
 exec {terminal}>&2 # while a stage runs, standard error is its log
 
@@ -27,6 +27,7 @@ read_options() { # NAMES WORD...: sets the variable of each given option, and `o
     done
     take_folder "${@:2}"
     for name in limit merges max_length; do check $name '[1-9][0-9]{0,8}|' 'a positive whole number'; done
+    check unknown_up_to '[0-9]{1,3}(\.[0-9]+)?' 'a percentage'
     check ratio '[0-9]+\.?|[0-9]*\.[0-9]+' 'a number'
     check bpe 'subword-nmt|sentencepiece(-bpe)?' 'subword-nmt, sentencepiece or sentencepiece-bpe'
     check share 'joint|separate' 'joint or separate'
@@ -56,6 +57,7 @@ open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was ma
         for file in "$(of_side "$codes" "$side")" "$(of_side "$dict" "$side")"; do
             [ -f "$file" ] || die "$file: no such file"
         done
+        ! grep -q ' #fairseq:overwrite' "$file" || die "--dict $file: #fairseq:overwrite: remove the symbol that is there twice"
     done
     settings=$(print_settings)
     mkdir -p "$out"
@@ -75,6 +77,7 @@ print_settings() {
         case $name in
             from) echo "from ${from:-${MIRROR:-the addresses in this script}}" ;;
             codes | dict) echo "$name $(fingerprints "$value")" ;;
+            unknown-up-to) ;; # it changes no file
             bpe) [[ $bpe == subword-nmt ]] || echo "bpe $bpe" ;;
             *) echo "$name ${value:-none}" ;;
         esac
@@ -195,9 +198,8 @@ fairseq-preprocess() { # prints the command, in a form to paste, and corrects th
     fairseq-capsule filter offsets "$part"
 }
 
-require_known_words() { # a dictionary of another corpus lacks many
-    sed -nE 's|.*/train\.[a-z]+: .* ([0-9.e+-]+)% replaced.*|\1|p' "$part/preprocess.log" | awk '$1 > 5 {exit 1}' ||
-        die "over 5% of the training text is unknown to the dictionary: give --codes and --dict of the same run"
+require_known_words() { # PREFIX: a dictionary of another corpus lacks many
+    fairseq-capsule filter known-words --up-to "$unknown_up_to" "$part" "$1/train.$source" "$1/train.$target"
 }
 
 finish() { # the dictionaries and the manifest
@@ -205,6 +207,9 @@ finish() { # the dictionaries and the manifest
     for side in "${sides[@]}"; do stage "$(of_side dict.txt "$side")" copy "bin/dict.$side.txt"; done
     stage manifest.tsv print_manifest
     echo "ready: $PWD/bin"
+    awk -v "program=$program" 'FNR == 1 {found = 0} NF > 1024 && !found++ {print program ": warning: " FILENAME ", line " FNR \
+        ": over 1,024 tokens, more than most models have positions: leave it out, or give the model more of them"}' \
+        bpe/{valid,test}*.?? >&2
     awk -F '\t' -v "program=$program" 'NF > 2 {print program ": warning: " $3}' raw/PARTS >&2
 }
 

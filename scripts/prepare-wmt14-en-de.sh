@@ -16,6 +16,8 @@
 #   --ratio X      leave out training pairs with a sentence of more than X times the other's words (9)
 #   --codes FILE   OUT/codes of an earlier run, needed with its --dict to start from a checkpoint of that run
 #   --dict FILE    OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run
+#   --unknown-up-to PERCENT
+#                  accept that so much of the training text is unknown to the dictionary (5)
 #
 # Punctuation is normalised, unprintable characters are dropped, words are tokenised (split at hyphens, XML escapes kept).
 # Case is kept.
@@ -33,7 +35,7 @@ source "$(dirname "$0")/prepare-common.sh"
 
 valid=newstest2013 merges=32000 share=joint
 max_length=250 ratio=9 # these keep nearly all pairs, as the papers' 4.5M
-read_options "from limit valid merges bpe share max-length ratio codes dict" "$@"
+read_options "from limit valid merges bpe share max-length ratio codes dict unknown-up-to" "$@"
 check valid 'newstest2013|newstest2012\+2013' 'newstest2013 or newstest2012+2013'
 open_folder en de
 
@@ -58,7 +60,7 @@ clean() { # FOLDER: training pairs that are not empty, not too long and of simil
 binarise() { # FOLDER
     fairseq-preprocess --source-lang en --target-lang de "${dictionaries[@]}" --trainpref "$1/train" \
         --validpref "$1/valid" --testpref "$1/test" --workers "$workers" --destdir "$part"
-    require_known_words
+    require_known_words "$1"
 }
 
 stage raw raw

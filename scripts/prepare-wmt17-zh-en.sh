@@ -19,6 +19,8 @@
 #                  separate BPE: its codes.zh and codes.en
 #   --dict FILE    OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run. With separate BPE: its
 #                  dict.zh.txt and dict.en.txt
+#   --unknown-up-to PERCENT
+#                  accept that so much of the training text is unknown to the dictionary (5)
 #
 # Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
 # characters are dropped, words are tokenised (XML escapes kept), case is kept. --max-length also holds for validation
@@ -37,7 +39,7 @@
 source "$(dirname "$0")/prepare-common.sh"
 
 parts=nc,un,cwmt merges=32000 share=separate max_length=49 ratio=9
-read_options "from cwmt parts limit merges bpe share max-length ratio codes dict" "$@"
+read_options "from cwmt parts limit merges bpe share max-length ratio codes dict unknown-up-to" "$@"
 check parts '(nc|un|cwmt)(,(nc|un|cwmt))*' 'some of nc,un,cwmt'
 [[ $parts != *cwmt* || $cwmt ]] ||
     die "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
@@ -83,7 +85,7 @@ clean() { # FOLDER: training pairs that are not empty, not too long and of simil
 binarise() { # FOLDER
     fairseq-preprocess --source-lang zh --target-lang en "${dictionaries[@]}" --trainpref "$1/train" \
         --validpref "$1/valid,$1/valid1" --testpref "$1/test" --workers "$workers" --destdir "$part"
-    require_known_words
+    require_known_words "$1"
 }
 
 stage raw raw

@@ -5,6 +5,7 @@ needed, once in each process. Lines have no line feed.
 """
 
 import functools
+import itertools
 import logging
 import re
 import unicodedata
@@ -74,9 +75,21 @@ def detokenise(language: str, words: str) -> str:
     return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
 
 
-def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str]) -> str:
+def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str], protected: str = "") -> str:
     """Split a line by the file of its language, by merges of "subword-nmt" or into the pieces of SentencePiece."""
-    return _kept_splitter(subwords, codes[language])(line)
+    return _kept_splitter(subwords, codes[language], protected)(line)
+
+
+def keep_whole(protected: str, change: Callable[[str], str], line: str, between: str = " ") -> str:
+    """Change the parts of a line around protected words, such as tags, which spaces separate; join all by `between`."""
+    kept = protected.split()
+    if not kept or not any(word in kept for word in line.split()):
+        return change(line)
+    parts: list[str] = []
+    for is_kept, group in itertools.groupby(line.split(), kept.__contains__):
+        words = list(group)
+        parts += words if is_kept else [change(" ".join(words))]
+    return between.join(parts)
 
 
 # --- the preparation of a text ---------------------------------------------------------------------------------------
@@ -108,6 +121,7 @@ class TextPreparation:
         lower: whether the words are lower-cased.
         subwords: subword-nmt, sentencepiece or none.
         codes: the file of the merges or pieces; empty without subwords.
+        protected: words that stay whole, separated by spaces, such as tags of the language to translate to.
     """
 
     language: str
@@ -119,9 +133,13 @@ class TextPreparation:
     lower: bool = False
     subwords: str = "none"
     codes: str = ""
+    protected: str = ""
 
     def words(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
+        return keep_whole(self.protected, self._words, line, f" {SPACE} " if self.tokenizer == "characters" else " ")
+
+    def _words(self, line: str) -> str:
         if not self.drops_controls:
             line = printable(line)
         if self.tokenizer == "moses":
@@ -149,7 +167,7 @@ class TextPreparation:
     @functools.cached_property
     def _split(self) -> Callable[[str], str]:
         """By merges or pieces. They are read once: a folder that is made anew would no longer fit a loaded model."""
-        return _splitter(self.subwords, self.codes)
+        return _splitter(self.subwords, self.codes, self.protected)
 
     def decode(self, line: str) -> str:
         """Return the text of a line of subwords. Subwords that are joined already, by `--remove-bpe`, stay so."""
@@ -187,6 +205,7 @@ def preparation_of(settings: Mapping[str, str], language: str) -> TextPreparatio
         splits_hyphens=known.get("hyphens") == "split",
         diacritics=known.get("diacritics", "") if language == "ro" else "",
         lower=known.get("lower") == "yes",
+        protected=known.get("protect", ""),
     )
 
 
@@ -234,14 +253,16 @@ def _detokeniser(language: str) -> Any:
     return MosesDetokenizer(language)
 
 
-def _splitter(subwords: str, codes: str) -> Callable[[str], str]:
-    """Read the merges of subword-nmt or the pieces of SentencePiece, and return what splits a line by them."""
+def _splitter(subwords: str, codes: str, protected: str) -> Callable[[str], str]:
+    """Read the merges of subword-nmt or the pieces of SentencePiece, and return what splits a line by them.
+
+    A model of SentencePiece has the protected words as pieces.
+    """
     if subwords == "subword-nmt":
         from subword_nmt.apply_bpe import BPE
 
         with open(codes, encoding="utf-8", newline="\n") as stream:
-            split: Callable[[str], str] = BPE(stream).process_line
-            return split
+            return functools.partial(keep_whole, protected, BPE(stream).process_line)
     import sentencepiece
 
     return functools.partial(_pieces, sentencepiece.SentencePieceProcessor(model_file=codes))

@@ -19,6 +19,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, Seq2SeqTrainer,
 from transformers.trainer_utils import get_last_checkpoint
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
+from capsule_routing.text.files import read_lines
 
 
 @dataclass
@@ -69,7 +70,7 @@ def read(options: Options, split: str) -> Dataset:
     if Path(options.data, "dataset_dict.json").exists():
         return load_from_disk(options.data)[split]
     pair = options.source, options.target
-    sides = [Path(options.data, f"{split}.{name}").read_text(encoding="utf-8").splitlines() for name in pair]
+    sides = [read_lines(Path(options.data, f"{split}.{name}")) for name in pair]
     return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
 
 

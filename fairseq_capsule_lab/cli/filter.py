@@ -17,6 +17,8 @@ from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.corpora.recipe import TOOLS
 from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
+from fairseq_capsule_lab.corpora.unknown import MOST as MOST_UNKNOWN
+from fairseq_capsule_lab.corpora.unknown import require_known
 from fairseq_capsule_lab.manifests import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
@@ -120,6 +122,15 @@ def offsets(folder: Path) -> None:
     from fairseq_capsule.data.binarised import recompute_offsets
 
     recompute_offsets(folder)
+
+
+@command("known-words", "--up-to 5 data/my/bin bpe/train.en bpe/train.de", group=filter)
+@option("--up-to", number(0, 100), "PERCENT", "The largest share that is accepted.", default=MOST_UNKNOWN)
+@argument("binarised", input_folder, "The folder of fairseq-preprocess.")
+@argument("texts", input_file, "The texts that were binarised.", "TEXT", many=True)
+def known_words(up_to: float, binarised: Path, texts: Sequence[Path]) -> None:
+    """Refuse binarised data of which much is unknown to its dictionary, and name the characters."""
+    require_known(binarised, texts, up_to)
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.preparation import SPACE
 from fairseq_capsule_lab.corpora.merges import learn_merges
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
 from fairseq_capsule_lab.manifests import count_lines
@@ -16,21 +17,29 @@ MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memo
 LONGEST = 4_192  # bytes; longer lines are not used for learning
 
 
-def learn_subwords(texts: Sequence[Path], codes: Path, tool: str, size: int, log: BinaryIO) -> None:
-    """Learn merges of subword-nmt, or a model of SentencePiece: its unigram model, or "sentencepiece-bpe"."""
+def learn_subwords(
+    texts: Sequence[Path], codes: Path, tool: str, size: int, log: BinaryIO, protected: Sequence[str] = ()
+) -> None:
+    """Learn merges of subword-nmt, or a model of SentencePiece: its unigram model, or "sentencepiece-bpe".
+
+    Merges are learnt from all words but the protected ones; SentencePiece has these among its pieces.
+    """
     if tool == "subword-nmt":
-        _learn_merges(texts, codes, size, log)
+        _learn_merges(texts, codes, size, log, protected)
         return
+    kind = "unigram" if tool == "sentencepiece" else "bpe"
     with workers(log, 1) as executor:  # what the library prints goes to the log
-        executor.submit(_learn_pieces, texts, codes, "unigram" if tool == "sentencepiece" else "bpe", size).result()
+        executor.submit(_learn_pieces, texts, codes, kind, size, protected).result()
 
 
-def _learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
+def _learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO, protected: Sequence[str]) -> None:
     """Words are counted on all cores."""
     words: Counter[str] = Counter()
     with workers(log) as executor:
         for counted in progress_bar(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
             words.update(counted)
+    for word in protected:
+        words.pop(word, None)
     if all(len(word) == 1 for word in words):
         # Single characters have nothing to merge, but subword-nmt refuses an empty list.
         codes.write_text("#version: 0.2\n▁ ▁\n", encoding="utf-8")
@@ -45,7 +54,7 @@ def _count_words(block: Block) -> "Counter[str]":
     return Counter(word for line in block.lines for word in line.rstrip("\n").split(" ") if word)
 
 
-def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
+def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, protected: Sequence[str]) -> None:
     import sentencepiece
 
     os.chdir(model.parent)  # the model contains the names of the texts, which should not depend on where they are
@@ -54,6 +63,8 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
         text: dict[str, Any] = {"input": [os.path.relpath(path) for path in texts]}
     else:
         text = {"sentence_iterator": _sample(texts, total)}
+    if protected:  # with the space before the word, so that a piece is a word of the text
+        text["user_defined_symbols"] = [f"{SPACE}{word}" for word in protected]
     with open(model, "wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
             **text,

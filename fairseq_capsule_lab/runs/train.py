@@ -29,6 +29,7 @@ SHOWN = (
     (re.compile(rb"\[[^]]*\]\[[^]]*\]\[WARNING\] - "), b"  warning: "),
 )
 _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
+_LOADED = re.compile(r"Loaded checkpoint (\S+) \(epoch ([0-9]+) @ ([0-9]+) updates\)")
 _CONSEQUENCE = re.compile(r"torch\.distributed|Connection (reset|closed) by peer")
 _HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -90,6 +91,8 @@ class Training:
         print(f"{line}\nlog: {self.log}; loading data and model", flush=True)
         with open(self.log, "a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
+        if self.plan.settings.get("ema.store_ema"):
+            print("ema.store_ema: nothing reads these averages; 'fairseq-capsule average' averages checkpoints")
         return True
 
     def supervise(self, environment: Mapping[str, str]) -> int:
@@ -139,6 +142,13 @@ class Training:
             return
         # fairseq's status is unreliable: it may be 0 after an error.
         if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
+            loaded = next(filter(None, map(_LOADED.search, self._lines())), None)
+            if loaded and any("done training in" in line for line in self._lines()):
+                reason = f"{loaded[1]} has {int(loaded[2]) - 1} epochs and {loaded[3]} updates"
+                advice = (
+                    f"optimization.max_epoch or max_update above that, or checkpoint.finetune_from_model={loaded[1]}"
+                )
+                raise self._failure(f"nothing to train: {reason}", f"give {advice}")
             raise self._failure(self._reason(status), "fix the cause and run the same command again")
         self.run.note_end(_now(), "finished")
         self.run.finish()
@@ -164,7 +174,7 @@ class Training:
                 reason += f" {last}"
         if not reason and status < 0:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
-        return reason or last
+        return as_settings(reason or last)
 
     def _failure(self, reason: str, advice: str) -> UserError:
         for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
@@ -173,6 +183,23 @@ class Training:
             with contextlib.suppress(UserError):  # the disk is full
                 self.run.note_end(_now(), reason)
         return UserError(f"{reason} (full log: {self.log}); {advice}")
+
+
+def as_settings(advice: str) -> str:
+    """Return an advice of fairseq with its options as train.sh takes them: `--max-tokens` as `dataset.max_tokens`."""
+    from fairseq.dataclass.configs import FairseqConfig
+
+    groups = vars(FairseqConfig())
+
+    def setting(match: re.Match[str]) -> str:
+        name = match[1].replace("-", "_")
+        for group, values in groups.items():
+            option = getattr(values, "__dataclass_fields__", {}).get(name)
+            if option:
+                return f"{group}.{name}" + ("=true" if option.default is False else "")
+        return match[0]
+
+    return re.sub(r"(?<!\S)--([a-z][a-z0-9-]*[a-z0-9])", setting, advice)
 
 
 def _show(lines: Sequence[bytes]) -> None:
