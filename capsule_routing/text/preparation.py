@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsule_routing.errors import missing_library
+from capsule_routing.text.languages import is_chinese, rules_of
 
 SPACES = re.compile(r"\s+")
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
-_CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
 _MOSES_SPACES = str.maketrans("\t\v\f", "   ")
 _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
@@ -26,16 +26,6 @@ _FULL_WIDTH = re.compile(" ?([‘’“”\u2026\u3001-\u3020\uff01-\uff0f\uff1a
 SPACE = "▁"  # of SentencePiece, and of text that is split into characters
 
 # --- filters ---------------------------------------------------------------------------------------------------------
-
-
-def is_chinese(language: str) -> bool:
-    """Return whether jieba cuts the language, as `fairseq-capsule score` decides it."""
-    return _CHINESE.fullmatch(language) is not None
-
-
-def rules_of(language: str) -> str:
-    """Return the name of a language in Moses' detokeniser and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN`, `cmn`."""
-    return "zh" if is_chinese(language) else re.split("[_-]", language)[0].lower()
 
 
 def clean_chinese(text: str) -> str:

@@ -54,10 +54,11 @@ analyze = Group(
 @command("lengths", "transformer.out capsule.out --names Transformer --names Capsules --out analysis", group=analyze)
 @OUTPUTS
 @arguments.INTERVALS
-@option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words.")
+@option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words, or characters.")
 @option("--groups", click.IntRange(1, 1000), "N", "N groups of about equal size.")
 @option("--lang", arguments.language_code, "LANG", "Language of the translations, for text that is not tokenised.")
 @LOWERCASE
+@arguments.BLEU_TOKENIZER
 @EVERY_KIND
 def lengths(
     outputs: Sequence[Path],
@@ -68,6 +69,7 @@ def lengths(
     groups: int | None,
     lang: str | None,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     out: Path,
     names: Sequence[str],
     as_json: bool,
@@ -77,27 +79,30 @@ def lengths(
     from fairseq_capsule_lab.analysis import lengths
 
     translations = _read(outputs, tokenized, remove_bpe)
-    counts = lengths.word_counts(translations[0].sources)
+    counts, unit = lengths.source_lengths(translations[0].sources)
     if groups:
         of_lengths = lengths.equal_groups(counts, groups)
     elif longer_than:
         of_lengths = lengths.longer_than(counts, longer_than)
         if not of_lengths:
-            raise UserError(f"--longer-than: no source has more than {min(longer_than)} words")
+            raise UserError(f"--longer-than: no source has more than {min(longer_than)} {unit}")
+    elif intervals:
+        of_lengths = lengths.intervals(counts, intervals)
     else:
-        of_lengths = lengths.intervals(counts, intervals or lengths.EDGES)
-    measure = _bleu(translations, lang, lowercase)
-    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths), out, as_json)
+        of_lengths = lengths.default_groups(counts, unit)
+    measure = _bleu(translations, lang, lowercase, bleu_tokenizer)
+    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths, unit), out, as_json)
 
 
-def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "Measure":
+def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool, tokeniser: str | None) -> "Measure":
     """The measure that `score` reports under the same name."""
+    from capsule_routing.text.languages import has_words
     from fairseq_capsule_lab.evaluation.scores import measures
 
     for output in outputs:
-        if not output.tokenised and not lang:
+        if not lang and not (output.tokenised and has_words(output.targets)):
             raise UserError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
-    of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase)
+    of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase, tokeniser=tokeniser)
     return next(measure for measure in of_outputs if measure.name == "tokenised_bleu")
 
 
@@ -202,6 +207,7 @@ def routing(
 @arguments.BEAM
 @option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
 @LOWERCASE
+@arguments.BLEU_TOKENIZER
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @EVERY_KIND
 def iterations(
@@ -213,6 +219,7 @@ def iterations(
     beam: int,
     lenpen: float,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     tokenized: str,
     out: Path,
     names: Sequence[str],
@@ -233,6 +240,7 @@ def iterations(
         lenpen=lenpen,
         lowercase=lowercase,
         tokenised=TOKENISED[tokenized],
+        tokeniser=bleu_tokenizer,
     )
     _write(analysis, out, as_json)
 

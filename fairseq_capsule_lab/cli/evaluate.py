@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from fairseq_capsule_lab.cli.arguments import (
+    BLEU_TOKENIZER,
     DRY_RUN,
     LENGTH_PENALTY,
     LOWERCASE,
@@ -35,6 +36,7 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE
+@BLEU_TOKENIZER
 @option("--against", input_folder, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
 @option("--results", given, "NAME", "Name of the output folder.", default="evaluation")
 @option("--user-dir", given, "DIR", PLUGIN)
@@ -49,6 +51,7 @@ def evaluate(
     nbest: int | None,
     max_tokens: int,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     against: Path | None,
     results: str,
     user_dir: str | None,
@@ -71,6 +74,7 @@ def evaluate(
         nbest=nbest,
         max_tokens=max_tokens,
         lowercase=lowercase,
+        bleu_tokenizer=bleu_tokenizer,
         against=against,
         results=results,
         user_dir=user_dir,

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
+from capsule_routing.text.languages import bleu, bleu_tokeniser, has_spaces
 from capsule_routing.text.preparation import cut_chinese, split_into_subwords
-from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, language_code, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
@@ -37,6 +39,17 @@ filter = Group(
 def chinese_words() -> None:
     """Drop the control characters of Chinese text, and cut it into words by jieba."""
     _filter_lines(cut_chinese)
+
+
+@command("bleu-tokenizer", "de", group=filter)
+@argument("language", language_code, "The language of the translations.", "LANG")
+def print_bleu_tokenizer(language: str) -> None:
+    """Print sacreBLEU's tokeniser of a language whose words spaces separate. Others need evaluate.sh."""
+    if not has_spaces(language):
+        problem = f"no spaces separate the words of {language}, so Moses makes no words of it"
+        raise UserError(f"{problem}; take scripts/evaluate.sh")
+    bleu(language)
+    print(bleu_tokeniser(language))
 
 
 @command("pieces", "sentencepiece.model <train.en >pieces.en", group=filter)

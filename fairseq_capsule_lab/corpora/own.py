@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import is_chinese
+from capsule_routing.text.languages import is_chinese
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts

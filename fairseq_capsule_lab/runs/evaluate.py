@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
+from capsule_routing.text.languages import bleu
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
@@ -44,6 +45,7 @@ class EvaluationArguments:
     nbest: int | None = None
     max_tokens: int
     lowercase: bool = False
+    bleu_tokenizer: str | None = None
     against: Path | None = None
     results: str
     user_dir: str | None = None
@@ -99,7 +101,9 @@ class EvaluationRun:
         self.notes = [note for note in notes if note]
         self.scoring = ["--rouge"]
         if self.task != "capsule_summarization":
+            bleu(self.target, args.bleu_tokenizer)  # a missing library is refused before the translation
             self.scoring = ["--lang", self.target, *_scoring(data, self.source)]
+            self.scoring += ["--bleu-tokenizer", args.bleu_tokenizer] if args.bleu_tokenizer else []
         self.scoring += ["--lowercase"] if args.lowercase else []
         self.gpu = next(iter(visible_gpus(os.environ)), "")  # on several ones fairseq mixes the outputs
 

@@ -197,6 +197,28 @@ def test_chinese_is_compared_by_words(score, tmp_path):
         assert 70 < tokenised["score"] < 95 and tokenised["text"] == "jieba tokens of zh"
 
 
+@pytest.mark.parametrize(
+    "language, lines",
+    [
+        ("th", ["ไม่สามารถอ่านรายชื่อแหล่งแพกเกจได้", "เด็กสองคนกำลังเล่นอยู่ในสวน"]),
+        ("mya_Mymr", ["မြန်မာနိုင်ငံ၏မြို့တော်ဖြစ်သည်။", "ကလေးများပန်းခြံထဲတွင်ကစားနေကြသည်။"]),
+        ("jpn_Jpan", ["母は台所で夕食を作っている。", "二人の子供が庭で遊んでいる。"]),
+    ],
+)
+def test_a_language_without_spaces_is_compared_by_characters(score, tmp_path, language, lines):
+    """Between spaces a sentence with one wrong character has no word in common with its reference."""
+    reference = write(tmp_path / "test", lines)
+    almost = [line[:5] + line[6:] for line in lines]
+    of_moses = [TextPreparation(language, "moses").words(line) for line in lines]
+    generated = [f"{kind}{line}" for i, line in enumerate(of_moses) for kind in (f"T-{i}\t", f"H-{i}\t0\t")]
+    options = ("--lang", language, "--bleu-tokenizer", "char")
+    for hypothesis in (write(tmp_path / "out", almost), write(tmp_path / "generated", generated)):
+        printed = score(hypothesis, reference, *options)["scores"]
+        assert all(measure["score"] > 60 for measure in printed.values())
+        assert printed["tokenised_bleu"]["text"] == "characters"
+        assert "tok:char" in printed["detokenised_bleu"]["signature"]
+
+
 class TestAgainst:
     @pytest.fixture
     def long_reference(self, tmp_path):
