@@ -23,9 +23,26 @@ _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 # Chinese punctuation has its spacing in the character. Moses leaves a space on both sides.
 _FULL_WIDTH = re.compile(" ?([‘’“”\u2026\u3001-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]) ?")
+_NUMBER = re.compile(r"(\d[,.:]) (?=\d)")
+# A word with combining marks, which have no letter with them in Unicode: Moses would separate the marks.
+_MARKS = "\u0300-\u036f"
+_MARKED = re.compile(f"[{_MARKS}]")
+_MARKED_WORD = rf"\w*[{_MARKS}][\w{_MARKS}]*"
+MOST_MARKED = 999  # words that sacremoses can protect in a line
+_TURKIC = re.compile(r"(tr|tur|az|aze|azj)([_-].*)?", re.IGNORECASE)  # i has a dot in both cases
 SPACE = "▁"  # of SentencePiece, and of text that is split into characters
 
 # --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def compose(line: str) -> str:
+    """Return a text in Unicode's composed form, NFC, in which one character looks like one way of writing it."""
+    return unicodedata.normalize("NFC", line)
+
+
+def lower(language: str, line: str) -> str:
+    """Return a line in lower case: `IŞIK` is `ışık` in Turkish and Azerbaijani."""
+    return (line.replace("İ", "i").replace("I", "ı") if _TURKIC.fullmatch(language) else line).lower()
 
 
 def clean_chinese(text: str) -> str:
@@ -58,7 +75,10 @@ def normalise(language: str, line: str, clean: bool = False) -> str:
 
 def tokenise(language: str, line: str, hyphens: bool = False) -> str:
     """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
-    return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
+    kept = [_MARKED_WORD] if 0 < len(_MARKED.findall(line)) <= MOST_MARKED else None
+    return _tokeniser(language).tokenize(
+        line, return_str=True, aggressive_dash_splits=hyphens, protected_patterns=kept
+    )
 
 
 def spell_romanian(line: str, diacritics: bool) -> str:
@@ -71,7 +91,8 @@ def detokenise(language: str, words: str) -> str:
     """Join words of Moses or jieba to a text; XML escapes such as `&apos;` become characters."""
     rules = rules_of(language)
     text: str = _detokeniser(rules).detokenize(words.split())
-    return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
+    # jieba separates the commas and colons of numbers.
+    return _NUMBER.sub(r"\1", _FULL_WIDTH.sub(r"\1", text)) if rules == "zh" else text
 
 
 def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str]) -> str:
@@ -122,6 +143,7 @@ class TextPreparation:
 
     def words(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
+        line = compose(line)
         if not self.drops_controls:
             line = printable(line)
         if self.tokenizer == "moses":
@@ -133,7 +155,7 @@ class TextPreparation:
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
             line = spell(clean_chinese(line) if self.drops_controls else line)
-        return line.lower() if self.lower else line
+        return lower(self.language, line) if self.lower else line
 
     def encode(self, line: str) -> str:
         """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
@@ -160,7 +182,8 @@ class TextPreparation:
 
     def letters(self, line: str) -> str:
         """Return a raw line in the letters of the training text, to compare a translation with it."""
-        return self._spelt(line).lower() if self.lower else self._spelt(line)
+        line = self._spelt(compose(line))
+        return lower(self.language, line) if self.lower else line
 
     def _spelt(self, line: str) -> str:
         return spell_romanian(line, self.diacritics == "keep") if self.diacritics else line

@@ -63,8 +63,8 @@ def _corpus(options: Options) -> Corpus:
     bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"])
-    moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"])
+    cut = [side for side, name in enumerate(tokenisers) if name in ("moses", "jieba")]
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=cut, limit=options["limit"])
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
@@ -129,7 +129,9 @@ def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping
             if split == "train":
                 raw.append(*files)
             else:
-                append_good_pairs(files, raw.files(f"{split}{number or ''}"))
+                changed = append_good_pairs(files, raw.files(f"{split}{number or ''}"))
+                if changed:
+                    raw.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
     if not raw.files("train")[0].stat().st_size:
         raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):

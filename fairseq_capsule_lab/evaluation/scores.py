@@ -66,14 +66,28 @@ def measures(
     argument of `bleu`.
     """
     for measure in _measures(systems, references, language, lowercase, other_reference, tokeniser):
-        yield measure
+        yield _without_empty_references(measure)
         if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
-            yield measure.apply(
+            unmarked = measure.apply(
                 lambda lines: list(map(without_marks, lines)),
                 name=f"{measure.name}_without_diacritics",
                 label=f"{measure.label} without diacritics",
                 text=f"{measure.text}, diacritics removed from both",
             )
+            yield _without_empty_references(unmarked)
+
+
+def _without_empty_references(measure: Measure) -> Measure:
+    """The measure without the empty lines of several references: a sentence may have fewer of them than another.
+
+    sacreBLEU would take an empty line for a reference of length 0, which removes the brevity penalty. It leaves out
+    None alone. A sentence that has no other reference keeps the first.
+    """
+    if len(measure.references) == 1:
+        return measure
+    lines = zip(*measure.references)
+    kept: Any = [[line or None for line in of_one] if any(of_one) else list(of_one) for of_one in lines]
+    return replace(measure, references=[list(reference) for reference in zip(*kept)])
 
 
 def rouge_measures(
@@ -82,7 +96,8 @@ def rouge_measures(
     """ROUGE-1, ROUGE-2 and ROUGE-L of one or more systems against the raw references."""
     texts = [system.sentences for system in systems], [list(reference) for reference in references]
     for name in ROUGE_TYPES:
-        yield Measure(name, f"{ROUGE_LABELS[name]} F1", "characters", Rouge(name, lowercase), *texts)
+        measure = Measure(name, f"{ROUGE_LABELS[name]} F1", "characters", Rouge(name, lowercase), *texts)
+        yield _without_empty_references(measure)
 
 
 def _measures(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,35 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     tokenised = score(generated, reference, second)["scores"]["tokenised_bleu"]  # not its T- lines alone
     assert tokenised["text"] == "the output's own tokens, against Moses tokens of de"
     assert "nrefs:2" in tokenised["signature"]
+
+
+def test_an_empty_line_is_no_reference(score, command, tmp_path):
+    """As a reference of length 0 it would remove the brevity penalty."""
+    lines = ["the cat sat on the mat today", "a small dog runs in the park"]
+    hypothesis = write(tmp_path / "hyp", ["the cat sat on", "a small dog runs in the park"])
+    references = write(tmp_path / "ref.en", lines), write(tmp_path / "ref2.en", ["", lines[1]])
+    printed = score(hypothesis, *references)
+    assert of(printed) == pytest.approx(of(score(hypothesis, references[0])))
+    assert all("nrefs:var" in signature for signature in of(printed, "signature").values())
+    notes = command("score", hypothesis, *references).err
+    assert "the command sacrebleu would count it as a reference of length 0" in notes
+
+
+@pytest.mark.parametrize(
+    "line, kind",
+    [
+        ("Une idée déjà très française.", "characters that are not composed (NFC)"),
+        ("Elle dit « non » et s’en va.", "typographic quotes"),
+    ],
+)
+def test_sides_that_are_written_differently_are_noted_not_changed(command, tmp_path, line, kind):
+    changed = unicodedata.normalize("NFD", line) if "idée" in line else line.translate(str.maketrans("«»’", "\"\"'"))
+    files = [write(tmp_path / name, [text]) for name, text in (("one.fr", line), ("other.fr", changed))]
+    for pair in (files, files[::-1]):
+        result = command("score", *pair, "--json")
+        found = json.loads(result.out.splitlines()[-1])["scores"]["detokenised_bleu"]["score"]
+        assert kind in result.err and found < 80
+        assert "perfect" not in command("score", pair[0], pair[0]).err
 
 
 @pytest.mark.parametrize(
