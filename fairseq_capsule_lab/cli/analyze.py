@@ -10,6 +10,7 @@ import click
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import (
     CHECKPOINTS,
@@ -205,7 +206,7 @@ def routing(
 @option("--iterations", whole_numbers(1, 100), "SET", "Numbers of iterations, such as 1-5 or 1,3.", default="1-5")
 @option("--option", given, "NAME", "The option that sets them, for a model with several routings.")
 @arguments.BEAM
-@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
+@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=defaults.LENGTH_PENALTY)
 @LOWERCASE
 @arguments.BLEU_TOKENIZER
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")

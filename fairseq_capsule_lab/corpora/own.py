@@ -8,6 +8,7 @@ from pathlib import Path
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.languages import is_chinese
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -163,10 +164,10 @@ OWN = Recipe(
         Option("test-lines", int, "N", "The same without --test."),
         Option("seed", int, "N", "Seed of this choice.", 1),
         Option("bpe", recipe.TOOLS, "", TOOL),
-        recipe.merges_option(10_000),
+        recipe.merges_option(defaults.MERGES),
         recipe.share_option("joint"),
         Option("tokenise", str, "HOW", TOKENISE),
-        *recipe.length_options(250),
+        *recipe.length_options(defaults.MAX_LENGTH),
         recipe.CODES_FILE,
         recipe.DICT_FILE,
         recipe.LIMIT,

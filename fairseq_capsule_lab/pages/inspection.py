@@ -17,6 +17,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.languages import bleu
 from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import plot_view
 from fairseq_capsule_lab.pages.models import InspectedModel, describe_model
@@ -155,7 +156,7 @@ def inspect_sources(
     hub: GeneratorHubInterface,
     sources: Sequence[SourceSentence],
     *,
-    beam: int = 5,
+    beam: int = defaults.BEAM,
     against: Optional[GeneratorHubInterface] = None,
 ) -> Iterator[InspectedSentence]:
     """Translate sentences one by one, and yield what was routed; `against` as in `pages.inspect`.

@@ -1,10 +1,13 @@
 """`fairseq-capsule analyze` on outputs of fairseq-generate: tables, pictures, what is refused."""
 
 import csv
+import io
 import json
+import sys
 
 import pytest
 
+from fairseq_capsule_lab.cli import main
 from tests.libraries import library
 
 SOURCES = ["a dog runs in the park", "two kids", "a cat", "a man in a red hat looks at the big hou@@ se"]
@@ -71,6 +74,14 @@ def test_lengths_of_a_text_without_spaces_are_characters(analyze, refused, tmp_p
     assert [row["sentences"] for row in rows] == [1, 2, 1] and [row["words"] for row in rows][0] == "≤ 2"
     assert all(row["bleu"] > 50 for row in rows if row["words"] != "≤ 2")
     assert "Source length: characters of the S- lines" in (tmp_path / "out/lengths.md").read_text(encoding="utf-8")
+
+
+def test_a_terminal_in_latin_1_shows_other_characters_escaped(first, tmp_path, monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="latin-1"))
+    assert main(["analyze", "lengths", str(first), "--out", str(tmp_path / "out")]) == 0
+    sys.stdout.flush()
+    assert b"\\u2264 10" in printed.getvalue() and "≤ 10" in (tmp_path / "out/lengths.md").read_text(encoding="utf-8")
 
 
 def test_lengths_are_grouped_by_intervals(analyze, first, second):
