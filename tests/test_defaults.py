@@ -50,7 +50,11 @@ def options_of_commands(name):
 
 @pytest.mark.parametrize(
     "option, value, of_teacher",
-    [("beam", D.BEAM, D.TEACHER_BEAM), ("lenpen", D.LENGTH_PENALTY, D.TEACHER_LENGTH_PENALTY), ("nbest", D.NBEST, None)],
+    [
+        ("beam", D.BEAM, D.TEACHER_BEAM),
+        ("lenpen", D.LENGTH_PENALTY, D.TEACHER_LENGTH_PENALTY),
+        ("nbest", D.NBEST, None),
+    ],
 )
 def test_every_command_decodes_by_the_defaults(option, value, of_teacher):
     found = {command: (default, text) for command, default, text in options_of_commands(option)}
