@@ -14,6 +14,11 @@ _NORMALISED = regex.compile("[\\p{C}()%:;`\"'„“”«»–—´‘’‚…\u
 # What begins or ends a chunk may be moved, or split otherwise, by what stands beyond the space.
 _AT_START = frozenset(").!?:;,%'`´‘’‚")
 _AT_END = frozenset("('`´‘’‚")
+# A word with combining marks, which have no letter with them in Unicode: Moses would separate the marks.
+_MARKS = "\u0300-\u036f"
+_MARKED = regex.compile(f"[{_MARKS}]")
+MARKED_WORD = rf"\w*[{_MARKS}][\w{_MARKS}]*"
+MOST_MARKED = 999  # words that sacremoses can protect in a line
 _HIDDEN = regex.compile(r"[\p{C}\s]")  # may be dropped, or become spaces
 
 
@@ -74,8 +79,10 @@ class Moses:
 
         No rule of Moses looks beyond the spaces around a chunk, except that the full stop of a word also depends on
         whether a small letter, a digit, anything else or nothing follows. A line is tokenised as a whole if what begins
-        or ends one of its chunks may depend on more.
+        or ends one of its chunks may depend on more, or if it has combining marks.
         """
+        if _MARKED.search(line):
+            return self._words_of_line(line)
         chunks = line.split(" ")
         words = []
         for place, chunk in enumerate(chunks, 1):
@@ -93,7 +100,11 @@ class Moses:
             line = self.normalise(line)
         if self._spell:
             line = self._spell(line)
-        return self._tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=self._splits_hyphens)
+        kept = [MARKED_WORD] if 0 < len(_MARKED.findall(line)) <= MOST_MARKED else None
+        hyphens = self._splits_hyphens
+        return self._tokeniser.tokenize(
+            line, return_str=True, aggressive_dash_splits=hyphens, protected_patterns=kept
+        )
 
     def _words_of_chunk(self, chunk: str, following: str) -> Any:
         """Return the words of a chunk, or None if they may depend on more than what follows."""

@@ -15,30 +15,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from capsule_routing.errors import missing_library
+from capsule_routing.text.languages import is_chinese, rules_of
 
 if TYPE_CHECKING:
     from capsule_routing.text.moses import Moses
 
 SPACES = re.compile(r"\s+")
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
-_CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
 _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 # Chinese punctuation has its spacing in the character. Moses leaves a space on both sides.
 _FULL_WIDTH = re.compile(" ?([‘’“”\u2026\u3001-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]) ?")
+_NUMBER = re.compile(r"(\d[,.:]) (?=\d)")
+_TURKIC = re.compile(r"(tr|tur|az|aze|azj)([_-].*)?", re.IGNORECASE)  # i has a dot in both cases
 SPACE = "▁"  # of SentencePiece, and of text that is split into characters
 
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def is_chinese(language: str) -> bool:
-    """Return whether jieba cuts the language, as `fairseq-capsule score` decides it."""
-    return _CHINESE.fullmatch(language) is not None
+def compose(line: str) -> str:
+    """Return a text in Unicode's composed form, NFC, in which one character looks like one way of writing it."""
+    return unicodedata.normalize("NFC", line)
 
 
-def rules_of(language: str) -> str:
-    """Return the name of a language in Moses' detokeniser and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN`, `cmn`."""
-    return "zh" if is_chinese(language) else re.split("[_-]", language)[0].lower()
+def lower(language: str, line: str) -> str:
+    """Return a line in lower case: `IŞIK` is `ışık` in Turkish and Azerbaijani."""
+    return (line.replace("İ", "i").replace("I", "ı") if _TURKIC.fullmatch(language) else line).lower()
 
 
 def clean_chinese(text: str) -> str:
@@ -72,7 +74,8 @@ def detokenise(language: str, words: str) -> str:
     """Join words of Moses or jieba to a text; XML escapes such as `&apos;` become characters."""
     rules = rules_of(language)
     text: str = _detokeniser(rules).detokenize(words.split())
-    return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
+    # jieba separates the commas and colons of numbers.
+    return _NUMBER.sub(r"\1", _FULL_WIDTH.sub(r"\1", text)) if rules == "zh" else text
 
 
 def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str], protected: str = "") -> str:
@@ -140,6 +143,7 @@ class TextPreparation:
         return keep_whole(self.protected, self._words, line, f" {SPACE} " if self.tokenizer == "characters" else " ")
 
     def _words(self, line: str) -> str:
+        line = compose(line)
         if not self.drops_controls:
             line = printable(line)
         if self.tokenizer == "moses":
@@ -154,7 +158,7 @@ class TextPreparation:
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
             line = spell(clean_chinese(line) if self.drops_controls else line)
-        return line.lower() if self.lower else line
+        return lower(self.language, line) if self.lower else line
 
     def encode(self, line: str) -> str:
         """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
@@ -181,7 +185,8 @@ class TextPreparation:
 
     def letters(self, line: str) -> str:
         """Return a raw line in the letters of the training text, to compare a translation with it."""
-        return self._spelt(line).lower() if self.lower else self._spelt(line)
+        line = self._spelt(compose(line))
+        return lower(self.language, line) if self.lower else line
 
     def _spelt(self, line: str) -> str:
         return spell_romanian(line, self.diacritics == "keep") if self.diacritics else line

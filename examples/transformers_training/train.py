@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import List, Optional
 
-import sacrebleu
 import torch
 import transformers
 from datasets import Dataset, load_from_disk
@@ -20,6 +19,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
 from capsule_routing.text.files import read_lines
+from capsule_routing.text.languages import bleu
 
 
 @dataclass
@@ -33,6 +33,7 @@ class Options:
     label_smoothing: float = 0.1
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
     longest: int = field(default=256, metadata={"help": "most subwords of a sentence; the rest is cut off"})
+    bleu_tokenizer: Optional[str] = field(default=None, metadata={"help": "of sacreBLEU, instead of the language's"})
     patience: int = field(default=5, metadata={"help": "evaluations without a better BLEU before the training ends"})
 
 
@@ -89,6 +90,7 @@ def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
 
 def main() -> None:
     options, arguments = transformers.HfArgumentParser((Options, Arguments)).parse_args_into_dataclasses()
+    metric = bleu(options.target, options.bleu_tokenizer, force=True)  # refuses a missing library before the training
     torch.manual_seed(arguments.seed)
     data = {split: read(options, split) for split in ("train", "valid", "test")}
     changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}
@@ -109,12 +111,12 @@ def main() -> None:
         tokens[tokens < 0] = tokenizer.pad_token_id
         return tokenizer.batch_decode(tokens, skip_special_tokens=True)
 
-    def bleu(predicted):
+    def score(predicted):
         found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
-        return {"bleu": sacrebleu.corpus_bleu(found, [references], force=True).score}
+        return {"bleu": metric.corpus_score(found, [references]).score}
 
     prepared = {name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()}
-    further = {"compute_metrics": bleu, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
+    further = {"compute_metrics": score, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
     collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
     trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)
     folder = Path(arguments.output_dir)
@@ -123,7 +125,8 @@ def main() -> None:
     found = texts_of(trainer.predict(prepared["test"]).predictions)
     references = [pair[options.target] for pair in data["test"]["translation"]]
     Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
-    print(sacrebleu.corpus_bleu(found, [references], force=True))
+    score_of_test = metric.corpus_score(found, [references])
+    print(metric.get_signature(), score_of_test, sep="\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import first_raw_lines, preparations
+from capsule_routing.text.languages import has_spaces, has_words
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.criterions import freeze_loss_heads
@@ -92,6 +94,8 @@ class CapsuleTranslationTask(TranslationTask):
         With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
         check_ranges(self.cfg, CapsuleTranslationConfig)
+        if self.cfg.eval_bleu and not from_checkpoint:
+            _refuse_bleu_of_sentences(self.cfg)
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
         other = _finetuned_from(cfg)
@@ -150,6 +154,28 @@ class CapsuleTranslationTask(TranslationTask):
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         log_means(logging_outputs, "routing_")
+
+
+def _refuse_bleu_of_sentences(cfg: CapsuleTranslationConfig) -> None:
+    """Refuse a BLEU that takes whole sentences for words, as where subwords of Japanese are joined.
+
+    It stays near 0 whatever the model learns, so fairseq would keep the first checkpoint as the best one.
+    """
+    joined, language = cfg.eval_bleu_remove_bpe, cfg.target_lang
+    if has_spaces(language) or (not joined and cfg.eval_bleu_detok == "space"):
+        return
+    data = utils.split_paths(cfg.data)[0]
+    prepared = preparations(data, cfg.source_lang, language)
+    if prepared is None:
+        cut = joined != "sentencepiece"
+    elif prepared[1].tokenizer == "characters":
+        cut = False
+    else:
+        cut = prepared[1].tokenizer == "jieba" or has_words(first_raw_lines(data, "valid", language))
+    if not cut or cfg.eval_bleu_detok != "space":
+        problem = f"--eval-bleu: no spaces separate the words of {language}, so BLEU of joined subwords stays near 0"
+        remedy = "leave out --eval-bleu-remove-bpe and --eval-bleu-detok, and give --eval-tokenized-bleu"
+        raise UserError(f"{problem}; {remedy}: BLEU of subwords")
 
 
 def _finetuned_from(cfg: Any) -> Optional[str]:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
+from capsule_routing.errors import UserError
+from capsule_routing.text.languages import bleu, bleu_tokeniser, has_spaces
 from capsule_routing.text.preparation import cut_chinese, moses, split_into_subwords
-from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, number, positive_int
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, language_code, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, flag, option, together
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.corpora.recipe import TOOLS
@@ -60,6 +62,17 @@ def cut_into_subwords(codes: Path) -> None:
     """Cut text into subwords by the merges of subword-nmt or a model of SentencePiece."""
     tool = "sentencepiece" if codes.suffix == ".model" else "subword-nmt"
     _filter_lines(partial(split_into_subwords, subwords=tool, codes={"": str(codes)}))
+
+
+@command("bleu-tokenizer", "de", group=filter)
+@argument("language", language_code, "The language of the translations.", "LANG")
+def print_bleu_tokenizer(language: str) -> None:
+    """Print sacreBLEU's tokeniser of a language whose words spaces separate. Others need evaluate.sh."""
+    if not has_spaces(language):
+        problem = f"no spaces separate the words of {language}, so Moses makes no words of it"
+        raise UserError(f"{problem}; take scripts/evaluate.sh")
+    bleu(language)
+    print(bleu_tokeniser(language))
 
 
 def _filter_lines(change: Filter) -> None:

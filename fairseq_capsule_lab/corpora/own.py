@@ -8,7 +8,9 @@ from pathlib import Path
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import settings_of
-from capsule_routing.text.preparation import SPACE, is_chinese
+from capsule_routing.text.languages import is_chinese
+from capsule_routing.text.preparation import SPACE
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -69,8 +71,8 @@ def _corpus(options: Options) -> Corpus:
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
     reference = options["reference"] or ""
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"], reference=reference)
-    moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, options=options)
+    cut = [side for side, name in enumerate(tokenisers) if name in ("moses", "jieba")]
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=cut, options=options)
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
@@ -164,7 +166,9 @@ def write_raw(
             if split == "train":
                 raw.append(*files)
             else:
-                append_good_pairs(files, raw.files(f"{split}{number or ''}"), reference, raw.languages)
+                changed = append_good_pairs(files, raw.files(f"{split}{number or ''}"), reference, raw.languages)
+                if changed:
+                    raw.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
     if not raw.files("train")[0].stat().st_size:
         raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):
@@ -203,10 +207,10 @@ OWN = Recipe(
         Option("test-lines", int, "N", "The same without --test."),
         Option("seed", int, "N", "Seed of this choice.", 1),
         Option("bpe", recipe.TOOLS, "", TOOL),
-        recipe.merges_option(10_000),
+        recipe.merges_option(defaults.MERGES),
         recipe.share_option("joint"),
         Option("tokenise", str, "HOW", TOKENISE),
-        *recipe.length_options(250),
+        *recipe.length_options(defaults.MAX_LENGTH),
         recipe.CODES_FILE,
         recipe.DICT_FILE,
         recipe.UNKNOWN_UP_TO,

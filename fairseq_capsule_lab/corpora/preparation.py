@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import SPACE, split_into_subwords, split_into_words
+from capsule_routing.text.preparation import (
+    SPACE,
+    TextPreparation,
+    preparation_of,
+    split_into_subwords,
+    split_into_words,
+)
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -68,7 +74,8 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     with Folder(out, recipe.script).locked() as folder:
         try:
             is_free = not any(choices.get(name) for name in ("tokenise", "bpe", "codes"))
-            if _prefers_pieces(corpus, options, folder, is_free, program):
+            texts = [preparation_of(_as_kept(recipe, settings), language) for language in corpus.languages]
+            if _prefers_pieces(corpus, texts, options, folder, is_free, program):
                 require_library("sentencepiece", "sentencepiece")
                 options.update(tokenise="none", bpe="sentencepiece")
                 corpus = recipe.corpus(options)
@@ -96,10 +103,17 @@ def _require_protected(protected: Sequence[str], dictionaries: Sequence[Path]) -
             raise UserError(f"--protect {word}: not in {dictionaries[0].name}: {remedy}")
 
 
-def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: bool, program: str) -> bool:
-    """Return whether SentencePiece replaces Moses, which damages one of the languages. If the user chose, only warn.
+def _as_kept(recipe: Recipe, settings: Sequence[str]) -> dict[str, str]:
+    """Return the settings as the folder keeps them, by name."""
+    return {**dict(line.split(" ", 1) for line in settings), "script": recipe.script}
 
-    An earlier run in the folder has decided.
+
+def _prefers_pieces(
+    corpus: Corpus, texts: Sequence[TextPreparation], options: Options, folder: Folder, is_free: bool, program: str
+) -> bool:
+    """Return whether SentencePiece replaces Moses, which damages one of the languages.
+
+    If the user chose, or jieba damages Chinese, only warn. An earlier run in the folder has decided.
     """
     if corpus.sample is None:
         return False
@@ -107,11 +121,16 @@ def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: b
         kept = folder.settings_file.read_text(errors="replace").splitlines()
         return is_free and {"tokenise none", "bpe sentencepiece"} <= set(kept)
     samples = corpus.sample(_finder(options, folder.path))
-    scores = {language: round_trip(language, lines) for language, lines in samples.items()}
-    damaged = [f"{language} ({score:.1f} BLEU)" for language, score in scores.items() if score < LEAST]
-    if not damaged:
+    damaged: dict[str, list[str]] = {"moses": [], "jieba": []}
+    for text in texts:
+        score = round_trip(text, samples[text.language]) if text.tokenizer in damaged else 100
+        if score < LEAST:
+            damaged[text.tokenizer].append(f"{text.language} ({score:.1f} BLEU)")
+    names = [f"{name.capitalize()} damages {' and '.join(of)}" for name, of in damaged.items() if of]
+    if not names:
         return False
-    problem = f"Moses damages {' and '.join(damaged)}: a perfect translation, detokenised, has less than {LEAST:g} BLEU"
+    problem = f"{', '.join(names)}: a perfect translation, detokenised, has less than {LEAST:g} BLEU"
+    is_free = is_free and not damaged["jieba"]
     if is_free:
         print(f"{problem}; so SentencePiece is used for both languages (--tokenise moses: Moses)", flush=True)
     else:
@@ -131,8 +150,7 @@ class _Preparation:
     def __init__(self, recipe: Recipe, corpus: Corpus, options: Options, path: Path):
         self.corpus, self.options, self.path = corpus, options, path
         # The text is cut into words by the settings of the folder, as whatever reads text for its models does.
-        self.settings = dict(line.split(" ", 1) for line in recipe.settings(corpus, options))
-        self.settings["script"] = recipe.script
+        self.settings = _as_kept(recipe, recipe.settings(corpus, options))
         self.source, self.target = corpus.languages
         self.sides, self.dictionaries = corpus.sides(options), corpus.dictionaries(options)
         self.protected: Sequence[str] = options.get("protect", ())

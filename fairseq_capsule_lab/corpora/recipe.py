@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.unknown import MOST
@@ -131,7 +132,7 @@ def share_option(default: str) -> Option:
 
 
 def length_options(longest: int) -> list[Option]:
-    return [Option("max-length", length, "N", LONGEST, longest), Option("ratio", float, "X", RATIO, 9)]
+    return [Option("max-length", length, "N", LONGEST, longest), Option("ratio", float, "X", RATIO, defaults.RATIO)]
 
 
 def options_of_archives(merges: int, share: str, longest: int) -> list[Option]:

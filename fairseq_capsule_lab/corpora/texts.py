@@ -12,6 +12,7 @@ from pathlib import Path
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import refuse_utf_16
+from capsule_routing.text.preparation import compose
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.corpora.segments import (
     BROKEN,
@@ -176,15 +177,26 @@ def _good_pairs(paths: Paths, reference: str, languages: Languages) -> Iterator[
     refuse_equal_sides(paths, equal, number)
 
 
-def append_good_pairs(paths: Paths, outputs: Paths, reference: str = "", languages: Languages = ("", "")) -> None:
+def _composed(pair: Pair) -> Pair:
+    """Return a pair in Unicode's composed form. Otherwise equal text of two sources would have different bytes."""
+    first, second = (line if line.isascii() else compose(line.decode()).encode() for line in pair)
+    return first, second
+
+
+def append_good_pairs(paths: Paths, outputs: Paths, reference: str = "", languages: Languages = ("", "")) -> int:
     """Append the pairs of a validation or test set to two files. A UserError names the place of a broken one.
 
-    `reference` and `languages` are those of `parallel_lines`.
+    `reference` and `languages` are those of `parallel_lines`. Returns the number of pairs whose text was not composed
+    (NFC).
     """
+    changed = 0
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
-        for first, second in progress_bar(_good_pairs(paths, reference, languages), unit=" pairs", unit_scale=True):
+        for pair in progress_bar(_good_pairs(paths, reference, languages), unit=" pairs", unit_scale=True):
+            first, second = _composed(pair)
+            changed += (first, second) != pair
             source.write(first + b"\n")
             target.write(second + b"\n")
+    return changed
 
 
 def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int, str]:
@@ -196,7 +208,7 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
     Returns:
         The number of pairs; and the counts as text, after a tab with a warning if many pairs were left out.
     """
-    taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
+    taken, changed, dropped, names = 0, 0, Counter[tuple[str, str]](), [path.name for path in paths]
     equal = 0
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for _, pair in progress_bar(parallel_lines(paths), unit=" pairs", unit_scale=True):
@@ -204,15 +216,19 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
             if faults:
                 dropped[faults[0]] += 1
                 continue
-            source.write(pair[0] + b"\n")
-            target.write(pair[1] + b"\n")
+            first, second = _composed(pair)
+            changed += (first, second) != pair
+            source.write(first + b"\n")
+            target.write(second + b"\n")
             taken += 1
             equal += pair[0] == pair[1]
             if taken == limit:
                 break
     refuse_equal_sides(paths, equal, taken)
     reasons = ", ".join(f"{number} {reason} in {file}" for (reason, file), number in sorted(dropped.items()))
-    counts = f"{taken} pairs" + (f" (dropped: {reasons})" if reasons else "")
+    notes = [f"dropped: {reasons}"] if reasons else []
+    notes += [f"composed, NFC: {changed}"] if changed else []
+    counts = f"{taken} pairs" + (f" ({'; '.join(notes)})" if notes else "")
     return taken, "\t".join(filter(None, (counts, _warning(taken, dropped))))
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fairseq.hub_utils import GeneratorHubInterface
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.pages.described_models import describe_model
 from fairseq_capsule_lab.pages.inspected import InspectedSentence, generate, inspect_sources, require_readable
 from fairseq_capsule_lab.pages.page import page_html
@@ -29,7 +30,7 @@ class Translator:
         UserError: the models have different dictionaries.
     """
 
-    def __init__(self, hubs: Sequence[GeneratorHubInterface], beam: int = 5):
+    def __init__(self, hubs: Sequence[GeneratorHubInterface], beam: int = defaults.BEAM):
         self.hubs = hubs
         self.models = [describe_model(hub) for hub in hubs]
         self.beam = beam

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
-from fairseq_capsule_lab import values
+from capsule_routing.text.languages import bleu
+from fairseq_capsule_lab import defaults, values
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -44,6 +45,7 @@ class EvaluationArguments:
     nbest: int | None = None
     max_tokens: int
     lowercase: bool = False
+    bleu_tokenizer: str | None = None
     against: Path | None = None
     results: str
     user_dir: str | None = None
@@ -69,13 +71,14 @@ class EvaluationRun:
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)
-        self.beam = args.beam or settings.get("generation.beam", 5)
-        self.nbest = args.nbest or settings.get("generation.nbest", 1)
+        self.beam = args.beam or settings.get("generation.beam", defaults.BEAM)
+        self.nbest = args.nbest or settings.get("generation.nbest", defaults.NBEST)
         if self.nbest > self.beam:
             raise UserError(
                 f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam"
             )
-        self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
+        lenpen = settings.get("generation.lenpen", defaults.LENGTH_PENALTY) if args.lenpen is None else args.lenpen
+        self.lenpen = f"{lenpen:g}"
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
@@ -99,7 +102,9 @@ class EvaluationRun:
         self.notes = [note for note in notes if note]
         self.scoring = ["--rouge"]
         if self.task != "capsule_summarization":
+            bleu(self.target, args.bleu_tokenizer)  # a missing library is refused before the translation
             self.scoring = ["--lang", self.target, *_scoring(data, self.source)]
+            self.scoring += ["--bleu-tokenizer", args.bleu_tokenizer] if args.bleu_tokenizer else []
         self.scoring += ["--lowercase"] if args.lowercase else []
         self.gpu = next(iter(visible_gpus(os.environ)), "")  # on several ones fairseq mixes the outputs
 

@@ -1,5 +1,6 @@
 """What the settings of a prepared folder say about its text, and the two names of a folder."""
 
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +91,10 @@ def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, 
         (side("en", splits_hyphens=True), "A well-known tab.", "A well @-@ known tab ."),
         (side("en"), "A well-known\x07tab\x9f.", "A well-known tab ."),
         (side("en", drops_controls=True), "A well-known\x07tab\x9f.", "A well-knowntab ."),
+        (side("fr"), unicodedata.normalize("NFD", "café noir."), "café noir ."),
+        (side("yo"), "ọ̀rọ̀ ní ilé.", "ọ̀rọ̀ ní ilé ."),
+        (side("tr", lower=True), "IŞIK İyi", "ışık iyi"),
+        (side("de", lower=True), "IST", "ist"),
         (side("ro", diacritics="keep"), "Ţară Şi ţară și", "Țară Și țară și"),
         (side("ro", diacritics="remove"), "Ţară Şi ţară și", "Tara Si tara si"),
     ],

@@ -37,3 +37,12 @@ def test_a_plain_model_is_trained_resumed_and_fine_tuned(tmp_path):
     output = train(tmp_path, *gdr, "--max_steps", "1")
     assert "new parameters, in decoder.past_future" in output and "bow_loss" in output
     assert len((tmp_path / "gdr/test.txt").read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_a_library_that_bleu_needs_is_required_before_the_training(tmp_path):
+    program = f"import sys; sys.modules['MeCab'] = None; {PROGRAM}"
+    words = ["--data", "missing", "--source", "en", "--target", "ja", "--output_dir", str(tmp_path), "--use_cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program, *words], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'fairseq-capsule[japanese]'; or compare characters" in done.stderr.splitlines()[-1]

@@ -95,6 +95,11 @@ def test_generate_gives_the_same_scores_with_the_commands_of_others(evaluated, p
         assert f"{measure['score']:.2f}" in process.output and measure["signature"] in process.output
 
 
+def test_generate_refuses_a_language_that_moses_does_not_cut(place, prepared):
+    process = place.run("scripts/generate.sh", "--last", 3, "out", prepared, "en", "my")
+    assert process.returncode and "no spaces separate the words of my, so Moses makes no words of it" in process.errors
+
+
 def test_a_second_run_does_nothing(place, prepared):
     real = shutil.which("fairseq-capsule", path=place.path)
     place.stub("fairseq-capsule", f'[[ $1 == evaluate ]] || exit 1; exec {real} "$@"')

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from capsule_routing.text.preparation import is_chinese, rules_of
+from capsule_routing.text.languages import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts

@@ -1,6 +1,7 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,6 +131,16 @@ def test_translations_are_scored_as_their_text_was_tokenised(planned, tmp_path, 
     if prepared is not None:
         (tmp_path / "data/settings").write_text(prepared, encoding="latin-1")
     assert " ".join(planned().scoring) == f"--lang de {scoring}".rstrip()
+
+
+def test_a_library_that_bleu_needs_is_required_before_the_translation(run, planned, tmp_path, monkeypatch):
+    run.write_settings(Settings({**CONFIG, "task": {**CONFIG["task"], "target_lang": "ja"}}))
+    (tmp_path / "data/raw/test.ja").parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data/raw/test.ja").touch()
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    assert "pip install 'fairseq-capsule[japanese]'; or compare characters, with --bleu-tokenizer char" in planned()
+    assert "--lang ja --bleu-tokenizer char" in " ".join(planned(bleu_tokenizer="char").score_command("test"))
 
 
 def test_a_run_folder_does_not_name_a_program(run, planned, my_plugin):

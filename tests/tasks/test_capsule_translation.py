@@ -45,6 +45,37 @@ def start(folder, arch="gdr_transformer_base", words=40, **options):
 
 
 @pytest.mark.parametrize(
+    "settings, options, moves",
+    [
+        ("script prepare.sh, bpe sentencepiece, tokenise none", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("script prepare.sh, bpe sentencepiece, tokenise none", {"eval_tokenized_bleu": True}, True),
+        ("script prepare.sh, tokenise moses", {"eval_bleu_remove_bpe": "@@ "}, False),
+        ("script prepare.sh, tokenise jieba, source en", {"eval_bleu_remove_bpe": "@@ "}, True),
+        ("script prepare.sh, tokenise jieba, source en", {"eval_bleu_detok": "moses"}, False),
+        ("script prepare.sh, tokenise characters", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("", {"eval_bleu_remove_bpe": "@@ "}, True),  # its words may have been cut by another program
+    ],
+)
+def test_a_bleu_that_cannot_move_is_refused(tmp_path, settings, options, moves):
+    """fairseq would keep the first checkpoint as the best one."""
+    for name, text in {"settings": settings.replace(", ", "\n") + "\n", "codes": "", "sentencepiece.model": ""}.items():
+        (tmp_path / name).write_text(text)
+    for name in ("bin", "raw"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "raw/valid.zh").write_text("我们今天在北京的学校里学习中文。\n", encoding="utf-8")
+    options |= {"data": str(tmp_path / "bin"), "source_lang": "en", "target_lang": "zh", "eval_bleu": True}
+    arch = Namespace(arch="transformer", **SMALL)
+    if moves:
+        make_capsule_task(**options).build_model(arch)
+        return
+    with pytest.raises(UserError, match="BLEU of joined subwords stays near 0; leave out --eval-bleu-remove-bpe"):
+        make_capsule_task(**options).build_model(arch)
+    make_capsule_task(**{**options, "target_lang": "de"}).build_model(arch)
+    make_capsule_task(**options).build_model(arch, from_checkpoint=True)
+
+
+@pytest.mark.parametrize(
     "baseline, arch, past_future",
     [
         ("transformer", "gdr_transformer_base", "gdr"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from capsule_routing.text.moses import MARKED_WORD
 from capsule_routing.text.preparation import moses, printable
 
 PARALLEL = Path(__file__).parents[2] / "examples/parallel"
@@ -41,7 +42,10 @@ def test_words_are_those_of_sacremoses(language, normalises, drops_controls, spl
         if normalises:
             spaced = line.translate(str.maketrans("\t\v\f", "   ")) if drops_controls else line
             line = normaliser.normalize(f"{spaced}\n")
-        return tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=splits_hyphens)
+        kept = [MARKED_WORD] if "\u0301" in line else None
+        return tokeniser.tokenize(
+            line, return_str=True, aggressive_dash_splits=splits_hyphens, protected_patterns=kept
+        )
 
     rng = random.Random(language)
     lines = [nasty_line(rng) for _ in range(60)]
