@@ -22,6 +22,10 @@ CHECKPOINTS = (
     "Average last:N or best:N, or take one file of RUN.  [default: last:N, where N is checkpoint.keep_last_epochs or "
     "keep_interval_updates of the configuration, or fewer if there are fewer; without either, checkpoint_best.pt]"
 )
+LONGEST = "Most tokens of a translation; the rest is cut.  [default: generation.max_len_b of the configuration, or 200]"
+REPEATS = (
+    "No N tokens twice in a translation.  [default: generation.no_repeat_ngram_size of the configuration, or 0: off]"
+)
 PLUGIN = "The plugin that defines the model, if it is your own. It is a program, so RUN alone cannot name it."
 
 
@@ -33,6 +37,8 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--beam", positive_int, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
 @option("--lenpen", LENGTH_PENALTY, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
 @option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
+@option("--max-len-b", positive_int, "N", LONGEST)
+@option("--no-repeat-ngram-size", click.IntRange(0, 100), "N", REPEATS)
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE
 @option("--against", input_folder, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
@@ -47,6 +53,8 @@ def evaluate(
     beam: int | None,
     lenpen: float | None,
     nbest: int | None,
+    max_len_b: int | None,
+    no_repeat_ngram_size: int | None,
     max_tokens: int,
     lowercase: bool,
     against: Path | None,
@@ -69,6 +77,8 @@ def evaluate(
         beam=beam,
         lenpen=lenpen,
         nbest=nbest,
+        max_len_b=max_len_b,
+        no_repeat_ngram_size=no_repeat_ngram_size,
         max_tokens=max_tokens,
         lowercase=lowercase,
         against=against,
