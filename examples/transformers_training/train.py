@@ -15,6 +15,7 @@ import transformers
 from datasets import Dataset, load_from_disk
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.trainer_callback import TrainerState
 from transformers.trainer_utils import get_last_checkpoint
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
@@ -34,25 +35,37 @@ class Options:
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
     longest: int = field(default=256, metadata={"help": "most subwords of a sentence; the rest is cut off"})
     bleu_tokenizer: Optional[str] = field(default=None, metadata={"help": "of sacreBLEU, instead of the language's"})
-    patience: int = field(default=5, metadata={"help": "evaluations without a better BLEU before the training ends"})
+    patience: int = field(default=5, metadata={"help": "evaluations without a better model before the training ends"})
 
 
 @dataclass
 class Arguments(Seq2SeqTrainingArguments):
-    """Those of transformers. By default the best model by BLEU is kept, and the learning rate falls as in fairseq."""
+    """Those of transformers. By default the best model by NLL is kept, and the learning rate falls as in fairseq."""
 
     predict_with_generate: bool = True
     eval_strategy: str = "epoch"
     save_strategy: str = "epoch"
     save_total_limit: int = 2
     load_best_model_at_end: bool = True
-    metric_for_best_model: str = "bleu"
+    metric_for_best_model: str = "nll"
     lr_scheduler_type: str = "inverse_sqrt"
     adam_beta2: float = 0.98
 
+    def __post_init__(self):
+        metric = self.metric_for_best_model.removeprefix("eval_")
+        if metric == "loss":
+            raise ValueError("--metric_for_best_model loss: it includes the losses of mechanisms; give nll or bleu")
+        if self.greater_is_better is None:
+            self.greater_is_better = metric != "nll"
+        super().__post_init__()
+
 
 class Trainer(Seq2SeqTrainer):
-    """Logs the parts of the loss too."""
+    """Logs the parts of the loss, and at an evaluation `eval_nll`, in bits for a token.
+
+    `eval_loss` of transformers is the mean over batches of any size, with the losses of mechanisms, and leaves out
+    batches whose loss is NaN.
+    """
 
     def compute_loss(self, model, inputs, return_outputs=False, **options):
         loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **options)
@@ -65,6 +78,21 @@ class Trainer(Seq2SeqTrainer):
         if "loss" in logs and parts:
             logs |= {name: torch.stack([part[name] for part in parts]).mean().item() for name in parts[0]}
         super().log(logs, *args, **options)
+
+    def prediction_step(self, model, inputs, *args, **options):
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            nll = model(**inputs).losses["nll_loss"].double()
+        tokens = (inputs["labels"] != -100).sum()
+        self.nll_and_tokens += torch.stack([nll * tokens, tokens])
+        return super().prediction_step(model, inputs, *args, **options)
+
+    def evaluation_loop(self, *args, metric_key_prefix="eval", **options):
+        self.nll_and_tokens = torch.zeros(2, dtype=torch.float64, device=self.args.device)
+        output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **options)
+        nll, tokens = self.accelerator.reduce(self.nll_and_tokens).tolist()
+        output.metrics[f"{metric_key_prefix}_nll"] = nll / tokens
+        return output
 
 
 def read(options: Options, split: str) -> Dataset:
@@ -79,7 +107,9 @@ def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
     """Learn subwords that both languages share, with the special tokens that the model expects."""
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     made = Tokenizer(models.BPE(unk_token="<unk>"))
-    made.normalizer, made.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
+    # Strip: a space at the end of a line would be a piece.
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()])
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
     made.decoder = decoders.Metaspace()
     made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=special))
     made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
@@ -116,11 +146,23 @@ def main() -> None:
         return {"bleu": metric.corpus_score(found, [references]).score}
 
     prepared = {name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()}
-    further = {"compute_metrics": score, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
+    folder = Path(arguments.output_dir)
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    stopping, state = transformers.EarlyStoppingCallback(options.patience), None
+    if last:  # how long the model has not been better belongs to what is resumed
+        state = TrainerState.load_from_json(Path(last, "trainer_state.json"))
+        counted = state.stateful_callbacks["EarlyStoppingCallback"]["attributes"]
+        stopping.early_stopping_patience_counter = counted["early_stopping_patience_counter"]
+    ended = stopping.early_stopping_patience_counter >= options.patience
+    if ended:
+        model = CapsuleForConditionalGeneration.from_pretrained(folder / Path(state.best_model_checkpoint or last).name)
+    further = {"compute_metrics": score, "callbacks": [stopping]}
     collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
     trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)
-    folder = Path(arguments.output_dir)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if folder.is_dir() else None)
+    if ended:
+        print(f"{folder}: ended by --patience {options.patience} after update {state.global_step}")
+    else:
+        trainer.train(resume_from_checkpoint=last)
     trainer.save_model()  # the best one
     found = texts_of(trainer.predict(prepared["test"]).predictions)
     references = [pair[options.target] for pair in data["test"]["translation"]]

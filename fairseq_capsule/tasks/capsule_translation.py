@@ -28,6 +28,8 @@ from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.registry import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import check_ranges, setting
+from fairseq_capsule.tasks import restart
+from fairseq_capsule.tasks.repeats import WordsSoFar
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
@@ -83,10 +85,28 @@ class CapsuleTranslationTask(TranslationTask):
         Otherwise fairseq leaves out a last batch whose size 8 does not divide. It has the longest sentences of a set.
         """
         options["required_batch_size_multiple"] = 1
-        return super().get_batch_iterator(dataset, *args, **options)
+        batches = super().get_batch_iterator(dataset, *args, **options)
+        batches.__class__ = restart.ResumedBatches  # fairseq's method names the class of the iterator
+        return batches
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         return False
+
+    def get_checkpoint_dict(self) -> Dict[str, Any]:
+        """Return what fairseq's trainer adds to the state of a checkpoint."""
+        options = restart.options_of_training(self.cfg)
+        return {type(self).__name__: restart.state(options)} if options is not None else {}
+
+    def set_checkpoint_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take up what `get_checkpoint_dict` gave, when a training is resumed."""
+        restart.restore(saved, restart.options_of_training(self.cfg))
+
+    def build_generator(self, models: Any, args: Any, *further: Any, **options: Any) -> Any:
+        """Build fairseq's generator, whose `--no-repeat-ngram-size` also works without the CUDA extension."""
+        generator = super().build_generator(models, args, *further, **options)
+        if getattr(generator, "repeat_ngram_blocker", None) is not None:
+            generator.repeat_ngram_blocker = WordsSoFar(args.no_repeat_ngram_size)
+        return generator
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
@@ -96,6 +116,9 @@ class CapsuleTranslationTask(TranslationTask):
         check_ranges(self.cfg, CapsuleTranslationConfig)
         if self.cfg.eval_bleu and not from_checkpoint:
             _refuse_bleu_of_sentences(self.cfg)
+        training = None if from_checkpoint else restart.options_of_training(self.cfg)
+        if training is not None:
+            restart.begin_training(training)
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
         other = _finetuned_from(cfg)

@@ -26,6 +26,10 @@ CHECKPOINTS = (
 )
 LENPEN = f"Length penalty.  [default: generation.lenpen of the configuration, or {defaults.LENGTH_PENALTY:g}]"
 NBEST = f"Translations to keep.  [default: generation.nbest of the configuration, or {defaults.NBEST}]"
+LONGEST = "Most tokens of a translation; the rest is cut.  [default: generation.max_len_b of the configuration, or 200]"
+REPEATS = (
+    "No N tokens twice in a translation.  [default: generation.no_repeat_ngram_size of the configuration, or 0: off]"
+)
 PLUGIN = "The plugin that defines the model, if it is your own. It is a program, so RUN alone cannot name it."
 
 
@@ -37,6 +41,8 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--beam", positive_int, "N", f"Beam size.  [default: generation.beam of the configuration, or {defaults.BEAM}]")
 @option("--lenpen", LENGTH_PENALTY, "X", LENPEN)
 @option("--nbest", positive_int, "N", NBEST)
+@option("--max-len-b", positive_int, "N", LONGEST)
+@option("--no-repeat-ngram-size", click.IntRange(0, 100), "N", REPEATS)
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE
 @BLEU_TOKENIZER
@@ -52,6 +58,8 @@ def evaluate(
     beam: int | None,
     lenpen: float | None,
     nbest: int | None,
+    max_len_b: int | None,
+    no_repeat_ngram_size: int | None,
     max_tokens: int,
     lowercase: bool,
     bleu_tokenizer: str | None,
@@ -75,6 +83,8 @@ def evaluate(
         beam=beam,
         lenpen=lenpen,
         nbest=nbest,
+        max_len_b=max_len_b,
+        no_repeat_ngram_size=no_repeat_ngram_size,
         max_tokens=max_tokens,
         lowercase=lowercase,
         bleu_tokenizer=bleu_tokenizer,

@@ -43,9 +43,9 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
 def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:
     """Write a data folder whose training targets are a teacher's translations. Return two lines that count them.
 
-    A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10,
-    or the `longest` that the teacher supports), or is missing because the teacher skips its source. `shards` has the
-    outputs of fairseq-generate.
+    A sentence keeps its own target if its translation is empty, has an unknown word, reaches the maximum length (twice
+    the source plus 10, or the `longest` that the teacher supports), or is missing because the teacher skips its source.
+    `shards` has the outputs of fairseq-generate.
     """
     pair = f"{source}-{target}"
     out.mkdir()
@@ -60,7 +60,7 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
     translations = _translations(shards)
     prefix = out / f"train.{pair}.{target}"
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
-    kept = {"empty": 0, "over-long": 0, "skipped": 0}
+    kept = {"empty": 0, "over-long": 0, "with <unk>": 0, "skipped": 0}
     for number, (words, own) in enumerate(zip(sources, targets)):
         text = translations.get(number)
         tokens = dictionary.encode_line(text or "", add_if_not_exist=False).long()
@@ -70,6 +70,8 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
             reason = "empty"
         elif len(tokens) - 1 >= min(2 * len(words) + 10, longest - 1):
             reason = "over-long"
+        elif dictionary.unk() in tokens:
+            reason = "with <unk>"
         else:
             builder.add_item(tokens)
             continue

@@ -16,6 +16,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
+from fairseq_capsule_lab.runs.progress import Progress
 from fairseq_capsule_lab.runs.training_plan import TrainingArguments, TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
@@ -39,7 +40,7 @@ _PERIOD = 0.2  # seconds between two looks at the log
 def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: bool = False) -> None:
     """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
-    planned = plan(args, os.environ)
+    planned = plan(args, os.environ, dry_run)
     gpus = ",".join(planned.machines.gpus)
     folder = Folder(args.out, SCRIPT)
     if dry_run:
@@ -69,6 +70,7 @@ class Training:
         self.first = self.log.stat().st_size if self.log.exists() else 0  # where the output of this start begins
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupted = False
+        self.progress = Progress(planned.max_update, planned.max_epoch, planned.warmup)
 
     def begin(self, command: str) -> bool:
         """Bind the folder and record the start. Return False if the training is finished."""
@@ -122,7 +124,7 @@ class Training:
                     ended = self.child.poll() is not None  # an interrupted training may take long to end
                     *lines, rest = (rest + log.read()).split(b"\n")
                     with contextlib.suppress(OSError):  # the reader of our output may end
-                        _show(lines)
+                        _show(lines, self.progress)
                     if ended:
                         return self.child.returncode
                     time.sleep(_PERIOD)
@@ -202,12 +204,12 @@ def as_settings(advice: str) -> str:
     return re.sub(r"(?<!\S)--([a-z][a-z0-9-]*[a-z0-9])", setting, advice)
 
 
-def _show(lines: Sequence[bytes]) -> None:
+def _show(lines: Sequence[bytes], progress: Progress) -> None:
     for line in lines:
-        for pattern, mark in SHOWN:
-            match = pattern.match(line)
-            if match:
-                sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
+        remark = progress.remark(line).encode()
+        shown = [mark + line[match.end() :] for pattern, mark in SHOWN if (match := pattern.match(line))]
+        if shown or remark:
+            sys.stdout.buffer.write(b"".join(shown) + remark + b"\n")
     sys.stdout.buffer.flush()
 
 

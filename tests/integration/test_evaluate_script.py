@@ -77,6 +77,7 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     assert len(read(results(evaluated) / "translations.de")) == 20
     assert read(results(evaluated) / "settings")[2:5] == ["beam 3", "lenpen 0.6", "nbest 2"]
     printed = scores(evaluated)
+    assert printed["translations"]["sentences"] == 20
     assert printed["sentences"] == 20 and printed["against"] is None
     assert list(printed["scores"]) == ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
     for measure in printed["scores"].values():

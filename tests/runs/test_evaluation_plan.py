@@ -1,5 +1,6 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -51,6 +52,66 @@ def test_the_plan_follows_the_configuration(run, planned):
     assert planned(lenpen=1.0).lenpen == "1" and planned(lenpen=0.0).lenpen == "0"
     plan.checkpoint.touch()
     assert planned().average == ()
+
+
+def test_an_average_older_than_a_checkpoint_is_made_again(run, planned):
+    average = planned().checkpoint
+    average.touch()
+    for path in run.checkpoints():
+        newer = average.stat().st_mtime_ns + 1_000_000_000
+        before = path.stat().st_mtime_ns
+        os.utime(path, ns=(newer, newer))
+        assert planned().average[-1] == str(average), path.name
+        os.utime(path, ns=(before, before))
+        assert planned().average == ()
+
+
+def test_translations_by_another_search_are_noted(planned, tmp_path):
+    other = tmp_path / "other/evaluation/test"
+    other.mkdir(parents=True)
+    (other / "generate.out").touch()
+    plan = planned(against=tmp_path / "other")
+    lines = ["script evaluate.sh", "checkpoint abc", *plan.decoding(), "data def"]
+    (other / "settings").write_text("".join(f"{line}\n" for line in lines))
+    assert planned(against=tmp_path / "other").notes == []
+    searches = {"beam": 3, "lenpen": 0.5, "nbest": 2, "max_len_b": 99, "no_repeat_ngram_size": 3}
+    assert len(searches) == len(plan.decoding())
+    for name, value in searches.items():
+        key, before = name.replace("_", "-"), dict(line.split(" ") for line in plan.decoding())[name.replace("_", "-")]
+        (note,) = planned(against=tmp_path / "other", **{name: value}).notes
+        assert note == f"{other} was translated with {key} {before}, not {key} {value}"
+
+
+def test_corrected_references_are_scored_again(run, planned, tmp_path):
+    plan = planned()
+    folder = plan.results / "test"
+    folder.mkdir(parents=True)
+
+    def kept():
+        (folder / "scores.json").touch()
+        plan._keep_scoring("test")
+        return (folder / "scores.json").exists()
+
+    assert [kept(), kept()] == [False, True]
+    for name in ("test.de", "test.de1"):  # the second reference is new
+        (tmp_path / "data/raw" / name).write_text("corrected\n")
+        assert [kept(), kept()] == [False, True]
+
+
+def test_cut_translations_and_unknown_words_are_counted(tmp_path):
+    output = tmp_path / "generate.out"
+    translations = ["a b", "a b c", "a <unk>", "<unk> b c", "<<unk>>"]
+    lines = [f"H-{number}\t-0.1\t{text}\nH-{number}\t-0.9\tx y z <unk>" for number, text in enumerate(translations)]
+    output.write_text("\n".join(lines) + "\n")
+    assert evaluate.count_unfinished(output, 3) == {"sentences": 5, "cut": 2, "unknown": 2}
+
+
+def test_ngrams_are_blocked_by_a_task_that_can(run, planned):
+    words = " ".join(planned(no_repeat_ngram_size=3, max_len_b=50).generate_command("test"))
+    assert "--task capsule_translation " in words and "--max-len-b 50 --no-repeat-ngram-size 3 " in words
+    assert planned().task == "translation" and "--no-repeat" not in " ".join(planned().generate_command("test"))
+    run.write_settings(Settings({**CONFIG, "generation": {"max_len_b": 60, "no_repeat_ngram_size": 2}}))
+    assert (planned().longest, planned().blocked, planned(no_repeat_ngram_size=0).blocked) == (60, 2, 0)
 
 
 @pytest.mark.parametrize(
