@@ -11,22 +11,24 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
+from fairseq_capsule.mechanisms.base import routing_options
 from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
 
-def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):
+def write(path, parameters=None, score=None, higher_is_better=False, options=(), words="a", target="de", **extra_state):
     """Write a checkpoint with the parts that fairseq's trainer saves."""
     parameters = OrderedDict(w=torch.ones(2)) if parameters is None else OrderedDict(parameters)
     checkpoint = {
         "args": None,
         "cfg": {
             "checkpoint": {"maximize_best_checkpoint_metric": higher_is_better},
-            "model": Namespace(_name="transformer", encoder_layers=3),
+            "model": Namespace(_name="transformer", **{"encoder_layers": 3, **dict(options)}),
+            "task": {"data": "gone", "source_lang": "en", "target_lang": target},
         },
         "model": parameters,
         "criterion": None,
         "optimizer_history": [{"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 7}],
-        "task_state": {},
+        "task_state": {"dictionary_digests": {"source": words, "target": words}} if words else {},
         "extra_state": {"train_iterator": {"epoch": 2}, "val_loss": score, "best": score, **extra_state},
         "last_optimizer_state": {"state": {0: torch.ones(1000)}},
     }
@@ -100,7 +102,7 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
         for number in range(3)
     ]
     paths = [write(tmp_path / f"{number}.pt", state) for number, state in enumerate(states)]
-    mean = average_checkpoints(paths)["model"]
+    mean = average_checkpoints(paths, routing_options)["model"]
     for name in ("full", "half", "bfloat"):
         expected = torch.stack([state[name].double() for state in states]).mean(0).to(states[0][name].dtype)
         assert mean[name].dtype == states[0][name].dtype

@@ -99,9 +99,10 @@ def test_a_search_that_fails_is_one_line(world):
 def test_data_with_other_words_are_refused(refused, world, other_words, fewer_words, tmp_path, program):
     places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
     line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
-    assert "which differ from those of the data" in line and str(places["model"]) in line
+    assert "was trained with other words than those of the source dictionary of " in line
+    assert line.startswith(str(places["model"])) and line.endswith(f"--codes and --dict of {other_words}/data/bin")
     line = refused(*COMMANDS[program].format(**places, data=fewer_words).split())
-    assert "binarise the data with the checkpoint's dictionary" in line and "model.pt: its encoder's dictionary" in line
+    assert "model.pt: its encoder's dictionary has " in line and "; prepare the text with --codes and --dict of" in line
     assert not (tmp_path / "out").exists()
 
 
