@@ -4,15 +4,18 @@ import re
 import shutil
 from argparse import Namespace
 from collections import OrderedDict
+from dataclasses import fields
 
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.mechanisms.base import routing_options
 from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
+from tests.zoo import SYSTEMS
 
 
 def write(path, parameters=None, score=None, higher_is_better=False, options=(), words="a", target="de", **extra_state):
@@ -34,6 +37,10 @@ def write(path, parameters=None, score=None, higher_is_better=False, options=(),
     }
     torch.save(checkpoint, path)
     return path
+
+
+def routing_of(arch):
+    return routing_options(MODEL_DATACLASS_REGISTRY[arch]())
 
 
 def names(paths):
@@ -206,3 +213,38 @@ def test_parameters_that_have_no_mean_are_refused(refused, run_dir, parameters, 
     line = refused("average", run_dir, "--last", 2)
     assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
     assert not (run_dir / "checkpoint_avg_last2.pt").exists()
+
+
+@pytest.mark.parametrize("arch", [name for name in SYSTEMS if routing_of(name)])
+def test_options_that_shapes_do_not_show_are_refused(tmp_path, arch):
+    """Models of equal parameters: other heads, iterations, mechanisms or forms of a routing."""
+    config = MODEL_DATACLASS_REGISTRY[arch]()
+    options = {item.name: getattr(config, item.name) for item in fields(config)}
+    first = write(tmp_path / "first.pt", options=options)
+    for name in {*routing_of(arch), "encoder_attention_heads", "encoder_normalize_before"} & options.keys():
+        second = write(tmp_path / "second.pt", options={**options, name: "another"})
+        with pytest.raises(UserError, match=f"second.pt: its {name} is 'another', in {first} it is .*of one model"):
+            average_checkpoints([first, second], routing_options)
+    write(second, options={**options, "dropout": 0.7})  # computes the same
+    assert average_checkpoints([first, second], routing_options)
+
+
+@pytest.mark.parametrize(
+    "other, problem",
+    [
+        ({"words": "b"}, "it was trained with other words than those of the source dictionary of {}"),
+        ({"target": "fr"}, "it translates en-fr, but {} is en-de"),
+    ],
+)
+def test_runs_of_other_words_or_another_direction_have_no_average(refused, tmp_path, other, problem):
+    first, second = write(tmp_path / "first.pt"), write(tmp_path / "second.pt", **other)
+    line = refused("average", first, second, "--output", tmp_path / "mean.pt")
+    assert line.startswith(f"{second}: {problem.format(first)}") and not (tmp_path / "mean.pt").exists()
+
+
+def test_what_is_not_known_is_not_compared_and_a_line_says_so(command, tmp_path):
+    first, second = write(tmp_path / "first.pt"), write(tmp_path / "second.pt", words="")
+    result = command("average", first, second, "--output", tmp_path / "mean.pt")
+    assert result.status == 0
+    (line,) = result.err.splitlines()
+    assert line.startswith(f"{second}: words not compared with those of {first}: ")

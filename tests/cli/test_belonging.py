@@ -9,6 +9,9 @@ import shutil
 import pytest
 import torch
 
+from capsule_routing.errors import UserError
+from fairseq_capsule_lab.runs.restoring import refuse_foreign_start
+from fairseq_capsule_lab.runs.settings import Settings
 from tests.integration.commands import PATH, REPOSITORY
 from tests.test_help import LEAVES
 
@@ -133,3 +136,25 @@ def test_two_directions_are_not_mixed(run, name, words):
 @pytest.mark.parametrize("name", ["nll", "picture", "export"])
 def test_the_direction_that_was_asked_for_when_it_was_trained_is_accepted(run, name):
     assert run(name, ALONE[name][0], asked_direction).status == 0
+
+
+def test_train_compares_the_last_checkpoint_of_fairseq_s_own_task(world, tmp_path):
+    """Tasks of ours do it themselves, when they build the model (tests/checkpoints/test_belonging.py)."""
+    languages = {"source_lang": "en", "target_lang": "de"}
+    started = {"checkpoint": {"restore_file": "another.pt"}}  # an own checkpoint counts first
+    changed(world, tmp_path / "checkpoint_last.pt", other_words)
+    ours, plain = (
+        Settings({"task": {"_name": name, **languages}, **started}) for name in ("capsule_translation", "translation")
+    )
+    refuse_foreign_start(ours, world / "data/bin", tmp_path)
+    with pytest.raises(UserError, match="checkpoint_last.pt: it was trained with other words"):
+        refuse_foreign_start(plain, world / "data/bin", tmp_path)
+    changed(world, tmp_path / "checkpoint_last.pt", lambda task, state: None)
+    refuse_foreign_start(plain, world / "data/bin", tmp_path)
+
+
+def test_train_refuses_to_go_on_from_a_checkpoint_with_all_epochs(run):
+    words = f"{ALONE['train'][0]} optimization.max_epoch=1"
+    result = run("train", words, lambda task, state: None)
+    assert result.status == 1
+    assert re.search(r"foreign.pt has 1 epochs; give optimization.max_epoch .* above 1, or", result.err)
