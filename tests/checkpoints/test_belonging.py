@@ -10,7 +10,7 @@ import torch
 from fairseq import options, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
-from omegaconf import OmegaConf, open_dict
+from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
 from fairseq_capsule import hub
@@ -104,10 +104,9 @@ def build(place, kind="gdr_transformer_tiny", baseline=None, **checkpoint):
     """Build the task and the model of a training as fairseq-train does, with options of checkpoints."""
     names = ["--arch", kind, *SMALL, *SHORT, "--optimizer", "adam", "--lr", "0.1", "--max-epoch", "12"]
     names += ["--save-dir", str(place.folder / "new"), *(["--init-from-baseline", str(baseline)] if baseline else [])]
+    names += [word for name, path in checkpoint.items() for word in ("--" + name.replace("_", "-"), str(path))]
     arguments = [str(place.data), *TASK, *SETTINGS, *names]
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
-    with open_dict(cfg):
-        cfg.checkpoint.update({name: str(value) for name, value in checkpoint.items()})
     return setup_task(cfg.task).build_model(cfg.model)
 
 

@@ -25,7 +25,7 @@ def write(path, parameters=None, score=None, higher_is_better=False, options=(),
         "args": None,
         "cfg": {
             "checkpoint": {"maximize_best_checkpoint_metric": higher_is_better},
-            "model": Namespace(_name="transformer", **{"encoder_layers": 3, **dict(options)}),
+            "model": Namespace(**{"_name": "transformer", "encoder_layers": 3, **dict(options)}),
             "task": {"data": "gone", "source_lang": "en", "target_lang": target},
         },
         "model": parameters,

@@ -11,7 +11,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
-from tests.cli.world import make_world
+from tests.cli.world import make_world, save_checkpoint
 
 
 def change_checkpoint(world, tmp_path, function):
@@ -59,6 +59,7 @@ def other_words(world, tmp_path_factory):
     make_world(folder)
     for path in folder.glob("data/bin/dict.*.txt"):
         path.write_text(path.read_text().replace("a ", "x "))
+    save_checkpoint(folder / "data/bin", folder / "model.pt")
     return folder
 
 
