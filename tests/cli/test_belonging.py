@@ -46,7 +46,7 @@ BESIDE = {
     "serve": ["model.pt data/bin --against {0} --port 0"],
 }
 # These read text, data or what other commands have made; `import-model` makes a model with its own dictionaries.
-READ_NONE = ("check-data", "filter", "import-model", "prepare", "report", "reproduce", "table")
+READ_NONE = ("check-data", "filter", "import-model", "prepare", "report")
 
 
 def changed(world, path, change):
