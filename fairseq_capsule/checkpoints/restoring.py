@@ -44,7 +44,8 @@ def refuse_ended_training(restored: Restored, state: Mapping[str, Any], options:
     """
     if restored.option not in ("restore_file", "continue_once"):
         return
-    epochs = state["extra_state"]["train_iterator"]["epoch"] - 1  # the number of the next one
+    begun: Any = (state.get("extra_state") or {}).get("train_iterator") or {}
+    epochs = begun.get("epoch", 1) - 1  # it has the number of the next one
     updates = (state.get("optimizer_history") or [{}])[-1].get("num_updates", 0)
     done = {
         "epoch": 0 if getattr(options, "reset_dataloader", False) else epochs,

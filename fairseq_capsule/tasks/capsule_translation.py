@@ -44,6 +44,9 @@ class CapsuleTranslationConfig(TranslationConfig):
     like_baseline: bool = setting(
         False, "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"
     )
+    from_other_languages: bool = setting(
+        False, "start also from a checkpoint of other languages, or of the other direction; its words must be the same"
+    )
     log_routing: bool = setting(
         False, "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."
     )
@@ -122,12 +125,12 @@ class CapsuleTranslationTask(TranslationTask):
         restored = None if from_checkpoint else restored_checkpoint(options)
         state = read_options(restored.path) if restored else {}
         if restored:
-            refuse_other(belonging_of(restored.path, state), of_task(self))
+            self._refuse_other(restored.path, state)
             refuse_ended_training(restored, state, options, _options_of(cfg, "optimization"))
         path = None if from_checkpoint else self.cfg.init_from_baseline
         baseline = read_checkpoint(path) if path else {}
         if path:
-            refuse_other(belonging_of(f"--init-from-baseline {path}", baseline), of_task(self))
+            self._refuse_other(f"--init-from-baseline {path}", baseline)
         if self.cfg.like_baseline and not from_checkpoint:
             if not path:
                 raise UserError("--like-baseline needs --init-from-baseline, which names the checkpoint")
@@ -144,6 +147,9 @@ class CapsuleTranslationTask(TranslationTask):
             refuse_other_computation(cfg, path, baseline, routing_options)
             init_from_baseline(model, path, baseline, *changed_parameters(model))
         return model
+
+    def _refuse_other(self, name: str, state: Mapping[str, Any]) -> None:
+        refuse_other(belonging_of(name, state), of_task(self), not self.cfg.from_other_languages)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
         """Build a criterion, attach it to the model, which fairseq builds first, and freeze heads without a loss."""

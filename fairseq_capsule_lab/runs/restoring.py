@@ -31,5 +31,6 @@ def refuse_foreign_start(settings: Settings, data: Path, out: Path) -> None:
     known = belonging_of(restored.path, state)
     pairs = [settings.get(f"task.{side}_lang") for side in ("source", "target")], *language_pairs(data, "train")
     languages = next(((source, target) for source, target in pairs if source and target), None)
-    belonging.refuse_other(known, belonging.of_data(data, known, languages))
+    alike = not settings.get("task.from_other_languages", False)
+    belonging.refuse_other(known, belonging.of_data(data, known, languages), alike)
     restoring.refuse_ended_training(restored, state, options, Namespace(**settings.config.get("optimization", {})))

@@ -104,7 +104,8 @@ def build(place, kind="gdr_transformer_tiny", baseline=None, **checkpoint):
     """Build the task and the model of a training as fairseq-train does, with options of checkpoints."""
     names = ["--arch", kind, *SMALL, *SHORT, "--optimizer", "adam", "--lr", "0.1", "--max-epoch", "12"]
     names += ["--save-dir", str(place.folder / "new"), *(["--init-from-baseline", str(baseline)] if baseline else [])]
-    names += [word for name, path in checkpoint.items() for word in ("--" + name.replace("_", "-"), str(path))]
+    for name, value in checkpoint.items():
+        names += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
     arguments = [str(place.data), *TASK, *SETTINGS, *names]
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     return setup_task(cfg.task).build_model(cfg.model)
@@ -124,6 +125,8 @@ def test_a_training_refuses_to_start_from_a_foreign_checkpoint(place, states, st
     with pytest.raises(UserError, match=f"--init-from-baseline {path}: it .*{message}"):
         build(place, arch, baseline=path)
     build(place, arch, **{start: place.write("own.pt", states[kind])})
+    if change is reversed_state:
+        build(place, arch, **{start: path, "from_other_languages": True})
 
 
 def test_the_own_last_checkpoint_counts_first(place, states):
