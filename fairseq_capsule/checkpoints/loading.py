@@ -33,7 +33,7 @@ from fairseq.tasks.translation import TranslationTask
 
 from capsule_routing.errors import UserError, one_line
 from fairseq_capsule.checkpoints.belonging import Belonging, of_checkpoint, of_data, of_task, refuse_other
-from fairseq_capsule.checkpoints.config import check_config
+from fairseq_capsule.checkpoints.safe_options import check_config
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
 FAIRSEQ_LOAD_MODELS = checkpoint_utils.load_model_ensemble_and_task

@@ -24,7 +24,7 @@ def average(inputs: Sequence[Path], last: int | None, best: int | None, updates:
     import torch
 
     from fairseq_capsule.checkpoints.averaging import average_checkpoints
-    from fairseq_capsule.mechanisms.base import routing_options
+    from fairseq_capsule.mechanisms.registry import routing_options
     from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
     one_of({"--last": last, "--best": best})

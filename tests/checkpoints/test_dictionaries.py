@@ -7,7 +7,7 @@ from fairseq.data import Dictionary
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
-from fairseq_capsule.mechanisms.base import routing_options
+from fairseq_capsule.mechanisms.registry import routing_options
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.testing import build_small
 

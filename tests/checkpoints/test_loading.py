@@ -18,7 +18,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.mechanisms.base import routing_options
+from fairseq_capsule.mechanisms.registry import routing_options
 from tests.checkpoints.ways_in import SETTINGS, TASK
 from tests.zoo import SMALL, SYSTEMS
 

@@ -13,7 +13,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
-from fairseq_capsule.mechanisms.base import routing_options
+from fairseq_capsule.mechanisms.registry import routing_options
 from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 from tests.zoo import SYSTEMS
 
