@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from capsule_routing.errors import UserError
 from capsule_routing.functions import RoutingResult
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
-from fairseq_capsule.data.dictionaries import keep_digests
+from fairseq_capsule.checkpoints.belonging import keep_belonging
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source
 from fairseq_capsule.mechanisms.registry import check_mechanisms
@@ -191,7 +191,7 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
-        keep_digests(task)
+        keep_belonging(task)
         refuse_left_padded_targets(task)
         config = cls.checked(cfg)
         source, target = task.source_dictionary, task.target_dictionary

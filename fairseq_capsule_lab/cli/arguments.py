@@ -5,13 +5,14 @@ A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file o
 called.
 """
 
+import functools
 import glob
 import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -235,11 +236,27 @@ MODEL = together(
     option("--tokenizer", click.Choice(["moses", "space"]), "", "Only for such data: fairseq's tokeniser of raw text."),
     USER_DIR,
 )
+
+
+def _of_one_direction(function: Any) -> Any:
+    """Let a command refuse models of different directions before it loads one."""
+
+    @functools.wraps(function)
+    def checked(checkpoints: Sequence[Path], *arguments: Any, **options: Any) -> Any:
+        from fairseq_capsule.checkpoints.models import require_one_direction
+
+        require_one_direction(checkpoints)
+        return function(checkpoints, *arguments, **options)
+
+    return checked
+
+
 # Several trained models, and their data.
 CHECKPOINTS = together(
     argument("checkpoints", input_file, "The trained models.", "CHECKPOINT", many=True),
     option("--data", data_folder, "DATA", DATA, required=True),
     USER_DIR,
+    _of_one_direction,
 )
 
 

@@ -209,6 +209,10 @@ def require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[So
             raise UserError(f"sentence {number} has {size} subwords, more than the model's {longest}; cut it")
     if any(hub.src_dict != first.src_dict or hub.tgt_dict != first.tgt_dict for hub in others):
         raise UserError("--against: the two models have different dictionaries; compare models of one data folder")
+    directions = {tuple(getattr(hub.task.cfg, f"{side}_lang", None) for side in ("source", "target")) for hub in hubs}
+    if len(directions) > 1:
+        pairs = " and ".join(sorted("-".join(map(str, pair)) for pair in directions))
+        raise UserError(f"--against: the models translate {pairs}; compare models of one direction")
 
 
 def generate(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:

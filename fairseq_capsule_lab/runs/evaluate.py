@@ -105,6 +105,7 @@ class EvaluationRun:
                 )
         differences = sorted({note for split in self.splits if (note := self._other_decoding(split))})
         self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
+        self.parts = folder.checkpoints()  # newest first
         notes = [note_of_plugin, "" if args.checkpoints else note_of_choice]
         if folder.is_bound and not folder.is_finished:
             notes.append(f"the training of {run} is not finished")
@@ -132,6 +133,14 @@ class EvaluationRun:
         other = sorted(line for line in lines if line.partition(" ")[0] in keys)
         now = sorted(self.decoding())
         return f"{settings.parent} was translated with {difference(other, now)}" if other != now else ""
+
+    def refuse_foreign_data(self) -> None:
+        """Raise a UserError if the data have other words or another direction than the run."""
+        from fairseq_capsule.checkpoints.belonging import of_data, refuse_other  # torch; the plan does not need it
+        from fairseq_capsule.checkpoints.loading import read_belonging
+
+        known = read_belonging(next(path for path in (self.checkpoint, *self.parts) if path.is_file()))
+        refuse_other(known, of_data(self.binarised, known))
 
     def reference(self, split: str) -> Path:
         return self.raw / f"{split}.{self.target}"
@@ -278,6 +287,7 @@ def evaluate(program: str, args: EvaluationArguments, dry_run: bool = False) -> 
             evaluation.show_generate(split)
             evaluation.show_score(split)
         return
+    evaluation.refuse_foreign_data()
     if evaluation.average and subprocess.run(evaluation.average).returncode:
         raise SystemExit(1)  # the command has printed why
     for split in evaluation.splits:

@@ -17,6 +17,7 @@ from fairseq_capsule_lab.processes import command_line, handling, require_tools,
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
 from fairseq_capsule_lab.runs.progress import Progress
+from fairseq_capsule_lab.runs.restoring import refuse_foreign_start
 from fairseq_capsule_lab.runs.training_plan import TrainingArguments, TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
@@ -46,6 +47,7 @@ def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: 
     if dry_run:
         show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
         return
+    refuse_foreign_start(planned.settings, planned.data, folder.path)
     environment = machine.child_environment(gpus)
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
