@@ -1,4 +1,4 @@
-"""The tables in results/ come from the archives there, by one command and without training."""
+"""The tables in experiments/results/ come from the archives there, by one command and without training."""
 
 import csv
 import os
@@ -11,16 +11,16 @@ from tests.integration.commands import REPOSITORY
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
-RESULTS = REPOSITORY / "results"
+RESULTS = REPOSITORY / "experiments/results"
 TABLES = sorted(path.stem for path in RESULTS.glob("*.md"))
 
 
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    checkout = copy_checkout(tmp_path_factory.mktemp("checkout"))
+    checkout = copy_checkout(tmp_path_factory.mktemp("checkout"), "experiments")
     finished = subprocess.run(
-        [checkout / "scripts/rebuild-results.sh", folder],
+        [checkout / "experiments/rebuild-results.sh", folder],
         env={**os.environ, "PATH": warm_path(), "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
