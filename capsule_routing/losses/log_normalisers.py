@@ -16,8 +16,9 @@ from torch.autograd.function import once_differentiable
 
 from capsule_routing.functions.precision import autocast_dtype, without_autocast
 
-# Logits in memory at a time. On a CPU: four megabytes in float32. On a GPU: enough to keep it busy.
-BLOCK = {"cpu": 2**20, "cuda": 2**26}
+# Logits in memory at a time. On a CPU: 16 megabytes in float32. Each block adds to the gradient of all embeddings, so
+# smaller ones take longer. On a GPU: enough to keep it busy.
+BLOCK = {"cpu": 2**22, "cuda": 2**26}
 
 
 class Normalised(NamedTuple):
@@ -88,18 +89,17 @@ class _WeightedLogNormalisers(torch.autograd.Function):
     ) -> Tuple[Tensor, ...]:
         exact = features.dtype
         of_features, of_embeddings, of_bias, _ = (needed and with_gradient for needed in ctx.needs_input_grad[:4])
-        features_gradient = torch.zeros_like(features) if of_features else None
-        embeddings_gradient = torch.zeros_like(embeddings, dtype=exact) if of_embeddings else None
         bias_gradient = torch.zeros_like(bias, dtype=exact) if of_bias and bias is not None else None
         normalisers, sums = torch.zeros_like(weights), torch.zeros_like(weights)
 
-        if every is not None:
+        if every is None:
+            features_gradient = torch.zeros_like(features) if of_features else None
+            embeddings_gradient = torch.zeros_like(embeddings, dtype=exact) if of_embeddings else None
+        else:
             embedding_sum = embeddings.sum(0, dtype=exact)
             sums = features @ embedding_sum
-            if features_gradient is not None:
-                features_gradient -= torch.outer(every, embedding_sum)
-            if embeddings_gradient is not None:
-                embeddings_gradient -= every @ features
+            features_gradient = -torch.outer(every, embedding_sum) if of_features else None
+            embeddings_gradient = (-every @ features).repeat(len(embeddings), 1) if of_embeddings else None
         word_embeddings = embeddings[words].to(exact)
         word_logits = (word_features * word_embeddings).sum(1)
         if embeddings_gradient is not None:

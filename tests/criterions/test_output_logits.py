@@ -39,7 +39,8 @@ def exact(monkeypatch):
 def make(model, kind=RoutingLossesCriterion, **options):
     losses = {name for _, name, _ in loss_heads(model)}
     weights = {f"{name}_weight": 0.7 * (name in losses) for name in ("bow", "bca")}
-    return kind(TASK, RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1, **{**weights, **options}))
+    options = {"sentence_avg": False, "label_smoothing": 0.1, **weights, **options}
+    return kind(TASK, RoutingLossesConfig(**options))
 
 
 def results(model, batches, criterion=None, **options):
@@ -116,6 +117,11 @@ class OtherLoss(RoutingLossesCriterion):
         return 2 * loss, nll_loss
 
 
+def with_another_method(model):
+    layer = model.decoder.output_projection
+    layer.forward = lambda features: 2 * nn.functional.linear(features, layer.weight)
+
+
 def with_an_adapter(model):
     weight = model.decoder.output_projection.weight
     model.decoder.output_projection = Doubled(*weight.t().shape, bias=False)
@@ -137,9 +143,7 @@ CHANGES = {
     "hook": lambda model: model.decoder.output_projection.register_forward_hook(lambda *given: 2 * given[2]),
     "hook of the decoder": lambda model: model.decoder.register_forward_hook(lambda *given: (2 * given[2][0], {})),
     "hook of the model": lambda model: model.register_forward_hook(lambda *given: (2 * given[2][0], given[2][1])),
-    "method of the layer": lambda model: setattr(
-        model.decoder.output_projection, "forward", lambda x: x.repeat(1, 1, 2)
-    ),
+    "method of the layer": with_another_method,
     "parametrisation": lambda model: parametrizations.spectral_norm(model.decoder.output_projection),
     "adapter": with_an_adapter,
     "other logits": with_other_logits,
