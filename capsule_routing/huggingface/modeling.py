@@ -18,7 +18,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.huggingface.cache import VotesLayer, new_cache
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
 from capsule_routing.huggingface.layers import Memory, Side, reset_embedding
-from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
+from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy, weighted_sum
 from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts
 from capsule_routing.presets import BIG, TINY
 
@@ -380,15 +380,13 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
             weights = {"bow": config.bow_weight, "bca": config.bca_weight}
             heads = {name: head for name, head in decoded.routed.heads.items() if weights[name]}
             parts = guided_losses(
-                decoded.routed._replace(heads=heads),
-                self.decoder.output_projection.weight,
-                labels,
-                padding_mask,
-                reduction=config.guided_reduction,
+                decoded.routed._replace(heads=heads), labels, padding_mask, reduction=config.guided_reduction
             )
+            weighted = {name: (weights[name], part.value) for name, part in parts.items()}
+            total, values, _ = weighted_sum(weighted, self.decoder.output_projection.weight)
+            loss = loss + total
             for name, part in parts.items():
-                loss = loss + weights[name] * part.value
-                means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
+                means[f"{name}_loss"] = values[name] / part.number / part.unit
         return loss / (words if number is None else number), means
 
     @can_return_tuple

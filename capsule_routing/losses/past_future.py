@@ -11,20 +11,19 @@ from torch import Tensor
 
 from capsule_routing.functions.precision import without_autocast
 from capsule_routing.functions.types import Mask
-from capsule_routing.losses.log_normalisers import weighted_log_normalisers
 from capsule_routing.losses.loss import Loss
+from capsule_routing.losses.vocabulary import VocabularyLoss, weighted_sum
 
 
 def guided_losses(
     routed: Any,
-    embeddings: Tensor,
     target: Tensor,
     padding_mask: Mask = None,
     *,
     reduction: str = "mean",
     steps: float = 1.0,
 ) -> Dict[str, Loss]:
-    """Compute the losses whose heads are in `routed.heads`, by name.
+    """Return the losses whose heads are in `routed.heads`, by name, for `weighted_sum`.
 
     - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "sum" it
       is the mean over all words of all bags, and each sentence is weighted by its length. With "mean" each bag that is
@@ -34,23 +33,23 @@ def guided_losses(
 
     Args:
         routed: a `modules.PastFutureOutput`.
-        embeddings, target, padding_mask, steps: as for `bag_of_words_loss`.
+        target, padding_mask, steps: as for `bag_of_words_loss`.
         reduction: "mean" or "sum", that of the `HolisticContext`; another one raises a ValueError.
     """
     losses = {}
     if "bow" in routed.heads:
         past, future = routed.heads["bow"]
-        value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
+        bags = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
         count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
-        losses["bow"] = Loss(value, count, math.log(2))
+        losses["bow"] = Loss(bags, count, math.log(2))
     if "bca" in routed.heads:
         of_past, of_future = routed.heads["bca"]
-        value = content_agreement_loss(
+        distance = content_agreement_loss(
             routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
         )
-        losses["bca"] = Loss(value, target.new_full((), len(target)))
+        losses["bca"] = Loss(distance, target.new_full((), len(target)))
     return losses
 
 
@@ -88,22 +87,35 @@ def bag_of_words_loss(
     Returns:
         A scalar of at least float32.
     """
+    loss = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
+    return weighted_sum({"bow": (1.0, loss)}, embeddings)[0]
+
+
+def bags_of_words(
+    past: Tensor,
+    future: Tensor,
+    target: Tensor,
+    padding_mask: Mask = None,
+    *,
+    reduction: str = "mean",
+    steps: float = 1.0,
+) -> VocabularyLoss:
+    """Return the bag-of-words loss before it is computed, for `weighted_sum`. The arguments are those of the loss."""
     _check(reduction)
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
+    past, future = past.to(step_weights.dtype), future.to(step_weights.dtype)
     word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
     # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
-    features = torch.stack([past, future]).flatten(0, -2)
-    normalisers = weighted_log_normalisers(features, embeddings, (word_weights * sizes).flatten())
-    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
-    words = words.masked_fill(~valid.unsqueeze(-1), 0)
-    until = words.cumsum(1)
-    bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
-    of_past, of_future = (
-        (weights.unsqueeze(-1) * part.to(weights.dtype) * bag).sum()
-        for weights, part, bag in zip(word_weights, (past, future), bags)
-    )
-    return normalisers - of_past - of_future
+    # So the embedding of word τ has a product with Σ_{t>τ} w^P_t Ω^P_t + Σ_{t≤τ} w^F_t Ω^F_t.
+    weighted = [weights.unsqueeze(-1) * part for weights, part in zip(word_weights, (past, future))]
+    after = weighted[0].sum(1, keepdim=True) - weighted[0].cumsum(1)
+    of_words = (after + weighted[1].cumsum(1)).masked_fill(~valid.unsqueeze(-1), 0)
+    features, weights = torch.stack([past, future]).flatten(0, 2), (word_weights * sizes).flatten()
+    if steps < 1:
+        rows = weights.nonzero().squeeze(1)
+        features, weights = features[rows], weights[rows]
+    return VocabularyLoss(features, weights, target.masked_fill(~valid, 0).flatten(), of_words.flatten(0, 1))
 
 
 def _check(reduction: str) -> None:

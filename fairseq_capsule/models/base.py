@@ -85,6 +85,19 @@ class CapsuleModel(BaseFairseqModel):
         return super().load_state_dict(state_dict, *args, **kwargs)
 
 
+class FeaturesOnly(BaseFairseqModel):
+    """A mixin for an encoder-decoder model: its forward pass has fairseq's option `features_only`."""
+
+    def forward(
+        self, src_tokens: Any, src_lengths: Any, prev_output_tokens: Any, features_only: bool = False, **options: Any
+    ) -> Any:
+        """Compute as fairseq does. With `features_only` the first item is what the output layer reads, `[B, T, C]`."""
+        if not features_only:
+            return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **options)
+        return self.decoder.extract_features(prev_output_tokens, encoder_out, **options)
+
+
 def refuse_left_padded_targets(task: Any) -> None:
     """Raise a UserError if a task pads targets on the left, because an LSTM decoder would read the padding first."""
     if getattr(task.cfg, "left_pad_target", False):

@@ -16,7 +16,7 @@ from fairseq_capsule.checkpoints.belonging import keep_belonging
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source
 from fairseq_capsule.mechanisms.registry import check_mechanisms
-from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
+from fairseq_capsule.models.base import CapsuleModel, FeaturesOnly, refuse_left_padded_targets
 from fairseq_capsule.models.parts import attach, run_encoder_parts
 from fairseq_capsule.options import setting
 
@@ -185,7 +185,7 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, "states", (source, states))
 
 
-class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
+class CapsNMTModel(FeaturesOnly, CapsuleModel, models.FairseqEncoderDecoderModel):
     """CapsNMT, or its baseline with simple aggregation (Wang et al. 2019, Table 1)."""
 
     @classmethod
