@@ -7,6 +7,7 @@ from huggingface_hub.dataclasses import strict
 from transformers import GenerationConfig, PreTrainedConfig
 
 from capsule_routing.errors import UserError
+from capsule_routing.huggingface.cache import LAYER_TYPE
 
 BASE: Dict[str, Any] = {}
 BIG = {
@@ -138,10 +139,23 @@ class CapsuleConfig(PreTrainedConfig):
 
     is_encoder_decoder: bool = True
     use_cache: bool = True
-    bos_token_id: int = 0
-    pad_token_id: int = 1
-    eos_token_id: int = 2
-    decoder_start_token_id: int = 2
+    bos_token_id: Optional[int] = 0
+    pad_token_id: Optional[int] = 1
+    eos_token_id: Union[int, List[int], None] = 2
+    decoder_start_token_id: Optional[int] = 2
+
+    @property
+    def layer_types(self) -> Optional[List[str]]:
+        """The kinds of layers in a cache that transformers makes of this configuration; None: keys and values alone."""
+        changed = self.decoder_routing != "none" or self.selective_attention in ("decoder", "both")
+        return [LAYER_TYPE] * self.decoder_layers if changed or self.past_future != "none" else None
+
+    def validate_layer_type(self) -> None:
+        """Do nothing: transformers knows no type of another package."""
+
+    def get_text_config(self, *_: Any, **__: Any) -> "CapsuleConfig":
+        """Return the configuration: it has both sides, under their own names."""
+        return self
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> "CapsuleConfig":

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from capsule_routing.functions.compiled import is_traced
 from capsule_routing.functions.precision import autocast_dtype, without_autocast
 
 # Logits in memory at a time. On a CPU: four megabytes in float32. On a GPU: enough to keep it busy.
@@ -19,6 +20,9 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
     the gradient, because it has the softmax that the gradient needs. So each block of logits is computed once and then
     discarded. Rows with weight 0 are skipped.
     """
+    if is_traced():
+        logits = (features @ embeddings.t()).to(torch.promote_types(features.dtype, torch.float32))
+        return (weights * logits.logsumexp(1)).sum()
     rows = weights.nonzero().squeeze(1)
     device = features.device.type
     # Inside the autograd function, autocast would cast some of the products only.

@@ -4,7 +4,7 @@ Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y
 """
 
 import math
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from capsule_routing.functions.precision import without_autocast
 from capsule_routing.losses.log_normalisers import weighted_log_normalisers
 
 Mask = Optional[Tensor]  # True marks padding
+Linear = Union[Tensor, Callable[[Tensor], Tensor]]  # a weight, or a layer whose weight alone does not stand for it
 
 
 class GuidedLoss(NamedTuple):
@@ -31,7 +32,7 @@ class GuidedLoss(NamedTuple):
 
 def guided_losses(
     routed: Any,
-    embeddings: Tensor,
+    embeddings: Linear,
     target: Tensor,
     padding_mask: Mask = None,
     *,
@@ -71,7 +72,7 @@ def guided_losses(
 def bag_of_words_loss(
     past: Tensor,
     future: Tensor,
-    embeddings: Tensor,
+    embeddings: Linear,
     target: Tensor,
     padding_mask: Mask = None,
     *,
@@ -87,12 +88,12 @@ def bag_of_words_loss(
         L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
 
     All words of a bag share the log-normaliser of the step, and the sum of the bag's logits is one product with the sum
-    of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept.
+    of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept, if the embeddings are a matrix.
 
     Args:
         past: `W^P Ω^P` `[B, T, C]`.
         future: `W^F Ω^F` `[B, T, C]`.
-        embeddings: `E` `[V, C]`.
+        embeddings: `E` `[V, C]`, or the output layer, `[…, C]` to `[…, V]`, where it has an adapter, for instance.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
         reduction: "mean" or "sum"; another one raises a ValueError.
@@ -106,6 +107,8 @@ def bag_of_words_loss(
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
     word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    if not isinstance(embeddings, Tensor):
+        return _plain_bags(past, future, embeddings, target.masked_fill(~valid, 0), valid, word_weights)
     # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
     features = torch.stack([past, future]).flatten(0, -2)
     normalisers = weighted_log_normalisers(features, embeddings, (word_weights * sizes).flatten())
@@ -118,6 +121,21 @@ def bag_of_words_loss(
         for weights, part, bag in zip(word_weights, (past, future), bags)
     )
     return normalisers - of_past - of_future
+
+
+def _plain_bags(
+    past: Tensor, future: Tensor, layer: Callable[[Tensor], Tensor], target: Tensor, valid: Tensor, weights: Tensor
+) -> Tensor:
+    """Compute the loss from the logits of all steps. `weights` `[2, B, T]` are those of a word in the bags of a step."""
+    number = valid.cumsum(1)
+    earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
+    inside = valid.unsqueeze(1) & valid.unsqueeze(2)
+    loss = weights.new_zeros(())
+    for features, of_step, bag in zip((past, future), weights, (earlier & inside, ~earlier & inside)):
+        log_probabilities = layer(features).log_softmax(-1, dtype=weights.dtype)
+        words = log_probabilities.gather(2, target.unsqueeze(1).expand_as(bag))
+        loss = loss - (of_step.unsqueeze(2) * words.masked_fill(~bag, 0)).sum()
+    return loss
 
 
 def _check(reduction: str) -> None:
@@ -214,8 +232,8 @@ def content_agreement_loss(
     past: Tensor,
     future: Tensor,
     state: Tensor,
-    past_weight: Tensor,
-    future_weight: Tensor,
+    past_weight: Linear,
+    future_weight: Linear,
     padding_mask: Mask = None,
     *,
     reduction: str = "mean",
@@ -232,7 +250,7 @@ def content_agreement_loss(
         past: `Ω^P` `[B, T, P]`.
         future: `Ω^F` `[B, T, P]`.
         state: `z` `[B, T, C]`.
-        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum".
+        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum"; or layers in their place.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
         reduction: "mean" or "sum"; another one raises a ValueError.
 
@@ -253,9 +271,17 @@ def content_agreement_loss(
         step_weights = valid.to(exact) / length.squeeze(-1).clamp(min=1)
         distances = []
         for content, weight, mean in ((past, past_weight, until), (future, future_weight, from_here)):
-            content, weight = content.to(exact), weight.to(exact).t()
+            content = content.to(exact)
             if reduction == "sum":
-                distances.append((content - mean @ weight).square().sum(-1))
+                distances.append((content - _mapped(mean, weight)).square().sum(-1))
             else:
-                distances.append((content @ weight - mean).square().mean(-1))
+                distances.append((_mapped(content, weight) - mean).square().mean(-1))
         return ((distances[0] + distances[1]) * step_weights).sum()
+
+
+def _mapped(rows: Tensor, weight: Linear) -> Tensor:
+    """Apply a weight in the precision of the rows, or a layer in its own."""
+    if isinstance(weight, Tensor):
+        return rows @ weight.to(rows.dtype).t()
+    of_layer: Any = next(weight.parameters(), rows) if hasattr(weight, "parameters") else rows
+    return weight(rows.to(of_layer.dtype)).to(rows.dtype)

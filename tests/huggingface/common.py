@@ -1,0 +1,78 @@
+"""The common tests of transformers on every system, and on the tokenizer. test_common.py runs this file.
+
+`transformers_tests` is the folder `tests` of the source distribution of transformers, which has no tests of generation.
+"""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import pytest
+import torch
+from transformers_tests.generation.test_utils import GenerationTesterMixin  # a stand-in
+from transformers_tests.test_configuration_common import ConfigTester
+from transformers_tests.test_modeling_common import ModelTesterMixin, ids_tensor, random_attention_mask
+from transformers_tests.test_tokenization_common import TokenizerTesterMixin
+
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
+
+SYSTEMS = {
+    "Plain": {},
+    "GuidedDynamicRouting": {"past_future": "gdr", "guided_heads": "both"},
+    "Classifier": {"past_future": "clf"},
+    "Attention": {"past_future": "attn", "guided_heads": "bow"},
+    "GlobalRepresentation": {"global_representation": "capsule", "global_capsules": 4},
+    "AttentionRouting": {"encoder_routing": "both", "decoder_routing": "horizontal"},
+    "SelectiveAttention": {"selective_attention": "both", "query_key_norm": "both"},
+}
+
+
+class Sizes:
+    """A small model and a batch, with the attributes that the common tests read."""
+
+    batch_size, seq_length, encoder_seq_length, decoder_seq_length, key_length = 3, 7, 7, 7, 7
+    hidden_size, num_hidden_layers, num_attention_heads, vocab_size, is_training = 16, 2, 4, 99, False
+
+    def __init__(self, options):
+        self.options = options
+
+    def get_config(self):
+        return CapsuleConfig(
+            vocab_size=self.vocab_size,
+            encoder_embed_dim=self.hidden_size,
+            encoder_ffn_embed_dim=8,
+            encoder_layers=self.num_hidden_layers,
+            decoder_layers=self.num_hidden_layers,
+            encoder_attention_heads=self.num_attention_heads,
+            decoder_attention_heads=self.num_attention_heads,
+            max_source_positions=40,
+            max_target_positions=40,
+            share_all_embeddings=True,
+            **self.options,
+        )
+
+    def prepare_config_and_inputs_for_common(self):
+        words = [ids_tensor([self.batch_size, self.seq_length], self.vocab_size).clamp(3) for _ in range(2)]
+        masks = [random_attention_mask([self.batch_size, self.seq_length]) for _ in range(2)]
+        words[0][:, -1] = 2
+        inputs = dict(zip(("input_ids", "decoder_input_ids"), words))
+        inputs.update(zip(("attention_mask", "decoder_attention_mask"), masks))
+        return self.get_config(), inputs
+
+
+class ModelTests(GenerationTesterMixin, ModelTesterMixin):
+    all_model_classes = (CapsuleForConditionalGeneration,)
+    is_encoder_decoder = True
+    options = {}
+
+    def setUp(self):
+        self.model_tester = Sizes(self.options)
+        self.config_tester = ConfigTester(self, config_class=CapsuleConfig)
+
+    def test_config(self):
+        self.config_tester.run_common_tests()
+
+
+for name, options in SYSTEMS.items():
+    globals()[f"Test{name}"] = type(f"Test{name}", (ModelTests, unittest.TestCase), {"options": options})
