@@ -1,6 +1,7 @@
 """A Transformer with any of the mechanisms as a model of Hugging Face transformers."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
@@ -20,6 +21,7 @@ from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import BIG, PRESETS, TINY, CapsuleConfig
 from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_embedding
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
+from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
 from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts, from_options
 from capsule_routing.modules.layers import is_bare
@@ -495,6 +497,11 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
         return processors_of_fairseq(processors, generation_config)
 
+    def _get_stopping_criteria(self, *args: Any, tokenizer: Any = None, **options: Any) -> Any:
+        # The words that stop are those of a translation.
+        with tokenizer.of_targets() if isinstance(tokenizer, CapsuleTokenizer) else nullcontext():
+            return super()._get_stopping_criteria(*args, tokenizer=tokenizer, **options)  # type: ignore[misc]
+
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, padded on either side with -100 or `<pad>`.
 
@@ -536,6 +543,12 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
                 loss = loss + weights[name] * part.value
                 means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
         return loss / (words if number is None else number), means
+
+    def _warn_of_float16(self) -> None:
+        if any(weight.requires_grad and weight.dtype == torch.float16 for weight in self.parameters()):
+            logger.warning_once(
+                "training float16 weights ends in NaN without a master copy; load the model with dtype=torch.float32"
+            )
 
     @can_return_tuple
     @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
@@ -604,6 +617,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             decoder_inputs_embeds,
         )
         logits = self.decoder.output_projection(decoded.features)
+        if self.training and labels is not None and not is_traced():
+            self._warn_of_float16()
         loss = losses = None
         if labels is not None:
             loss, losses = self._loss(decoded, logits, labels, num_items_in_batch)

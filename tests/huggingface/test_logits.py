@@ -139,8 +139,8 @@ def test_attentions_and_states_are_returned_on_request():
 
 
 def test_outputs_of_an_encoder_are_taken_in_every_form_and_their_mask_too():
-    for arch in ("transformer", "capsule_transformer", "gdr_transformer_base", "gret_transformer_base"):
-        copy = exported(build(arch, OFF[PLAIN][0] if arch == PLAIN else {}).double())
+    for arch, options in [(PLAIN, OFF[PLAIN][0]), *ROUTED]:
+        copy = exported(build(arch, options).double())
         inputs, words = inputs_of(make_batch(SENTENCES))
         encoded, decoder_input_ids = copy.encoder(inputs["input_ids"]), inputs["decoder_input_ids"]
         expected = copy(**inputs).logits
