@@ -63,6 +63,9 @@ class CapsuleConfig(PreTrainedConfig):
         encoder_layers, decoder_layers: numbers of layers, after pruning.
         encoder_routing_layers: the encoder's layers that route, counted from 1, after pruning; by default all.
         activation: a name of an activation in transformers.
+        sinusoids, padding_has_positions, output_bias: what models of other classes compute otherwise than fairseq
+            (`from_pretrained_translation`): Marian's table of positions, positions that count padding before a
+            sentence, and a bias of the logits.
         decoder_embed_dim, decoder_ffn_embed_dim: 0: those of the encoder.
         decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads; 0:
             decoder_embed_dim.
@@ -103,6 +106,9 @@ class CapsuleConfig(PreTrainedConfig):
     no_decoder_final_norm: bool = False
     layernorm_embedding: bool = False
     no_scale_embedding: bool = False
+    sinusoids: Literal["fairseq", "marian"] = "fairseq"
+    padding_has_positions: bool = False
+    output_bias: bool = False
     share_all_embeddings: bool = False
     share_decoder_input_output_embed: bool = False
     max_source_positions: int = 1024

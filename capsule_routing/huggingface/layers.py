@@ -287,6 +287,7 @@ class Side(nn.Module):
         self.embed_positions = (
             nn.Embedding(positions + self.padding_idx + 1, size, self.padding_idx) if learned else None
         )
+        self.marian, self.padding_has_positions = config.sinusoids == "marian", config.padding_has_positions
         self.layernorm_embedding = nn.LayerNorm(size) if config.layernorm_embedding else None
         self.layers = nn.ModuleList(Layer(config, side, number, routing) for number, routing in enumerate(routings))
         self.layer_norm = nn.LayerNorm(size) if final_norm else None
@@ -309,13 +310,14 @@ class Side(nn.Module):
         embedded = self.scale * words
         if self.project_in_dim is not None:
             embedded = self.project_in_dim(embedded)
-        if padding_mask is None:
+        if padding_mask is None or self.padding_has_positions:
             places = (torch.arange(1, words.size(1) + 1, device=words.device) + earlier).expand(words.shape[:2])
         else:
             places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, -words.size(1) :]
         places = places + self.padding_idx  # that of padding is the index of padding
         if self.embed_positions is None:
-            embedded = embedded + sinusoids(places, self.size, self.padding_idx).to(embedded.dtype)
+            table = marian_sinusoids if self.marian else sinusoids
+            embedded = embedded + table(places, self.size, self.padding_idx).to(embedded.dtype)
         else:
             embedded = embedded + self.embed_positions(places)
         if self.layernorm_embedding is not None:
@@ -339,3 +341,10 @@ def sinusoids(places: Tensor, size: int, padding: int) -> Tensor:
     angles = places.unsqueeze(-1).float() * torch.exp(steps * -(math.log(10000) / (half - 1)))
     vectors = torch.cat([angles.sin(), angles.cos()], dim=-1)
     return pad(vectors, (0, size - 2 * half)).masked_fill(places.eq(padding).unsqueeze(-1), 0)
+
+
+def marian_sinusoids(places: Tensor, size: int, padding: int) -> Tensor:
+    """Compute Marian's sinusoids, as `sinusoids`: other frequencies, and the first word has the angle 0."""
+    steps = torch.arange(0, size, 2, dtype=torch.float64, device=places.device)
+    angles = (places - padding - 1).unsqueeze(-1) * 10000 ** -(steps / size)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1).float()

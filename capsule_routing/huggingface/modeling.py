@@ -20,6 +20,7 @@ from capsule_routing.functions.compiled import is_traced
 from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import BIG, PRESETS, TINY, CapsuleConfig
 from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_embedding
+from capsule_routing.huggingface.pretrained import plain_model
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
 from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
@@ -172,7 +173,7 @@ class CapsuleDecoder(Side):
         self.project_out_dim = (
             None if size == config.decoder_embed_dim else nn.Linear(config.decoder_embed_dim, size, bias=False)
         )
-        self.output_projection = nn.Linear(size, config.vocab_size, bias=False)
+        self.output_projection = nn.Linear(size, config.vocab_size, bias=config.output_bias)
         self.context_gate: Optional[nn.Module] = None
         if config.global_representation != "none":
             self.context_gate = from_options.context_gate(config, size)
@@ -185,6 +186,8 @@ class CapsuleDecoder(Side):
         if self.project_out_dim is not None:
             nn.init.xavier_uniform_(self.project_out_dim.weight)
         nn.init.normal_(self.output_projection.weight, std=self.output_projection.in_features**-0.5)
+        if self.output_projection.bias is not None:
+            nn.init.zeros_(self.output_projection.bias)
 
     def forward(
         self,
@@ -333,7 +336,7 @@ class CapsuleModel(PreTrainedModel):
                 decoder.output_projection, number, mean_resizing=mean_resizing
             )
         decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, number, None, mean_resizing)
-        self.config.vocab_size = number
+        self.config.vocab_size = self.vocab_size = number
         self.tie_weights()
 
     def _prepare_static_cache(self, cache_implementation: str, *args: Any, **options: Any) -> Cache:
@@ -493,6 +496,28 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         model.generation_config = trained.generation_config
         return model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
 
+    @classmethod
+    def from_pretrained_translation(
+        cls,
+        original: Union[str, "PathLike[str]", PreTrainedModel],
+        preset: Optional[str] = None,
+        **options: Any,
+    ) -> "CapsuleForConditionalGeneration":
+        """Start from a pretrained translation model of transformers: FSMT, Marian, M2M-100, NLLB-200, BART or mBART.
+
+        The new model has its logits, its generation options and, with a preset or options, further mechanisms
+        (`from_baseline`). Its tokenizer stays in use. Options of training without a counterpart are dropped with a
+        warning.
+
+        Args:
+            original: a model, its folder, or its name on the hub.
+            preset, options: as in `from_baseline`.
+
+        Raises:
+            UserError: the model is of another class, or has what cannot be expressed; or see `from_baseline`.
+        """
+        return cls.from_baseline(plain_model(original, cls), preset, **options)
+
     def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
         processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
         return processors_of_fairseq(processors, generation_config)
@@ -534,7 +559,7 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             output_layer: Any = self.decoder.output_projection
             parts = guided_losses(
                 self.decoder.past_future.with_heads(decoded.routed, [name for name in weights if weights[name]]),
-                output_layer.weight if is_bare(output_layer) else output_layer,
+                output_layer.weight if is_bare(output_layer) and output_layer.bias is None else output_layer,
                 labels,
                 padding_mask,
                 reduction=config.guided_reduction,

