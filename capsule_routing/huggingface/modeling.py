@@ -255,6 +255,8 @@ class CapsuleModel(PreTrainedModel):
     _supports_sdpa = True
 
     def __init__(self, config: CapsuleConfig):
+        if config.share_all_embeddings:
+            config.source_vocab_size = config.vocab_size
         config.validate()  # options may have been set after it was built
         super().__init__(config)
         self.encoder, self.decoder = CapsuleEncoder(config), CapsuleDecoder(config)

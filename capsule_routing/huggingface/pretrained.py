@@ -88,9 +88,10 @@ def options(original: PreTrainedModel, state: Dict[str, Any]) -> Dict[str, Any]:
 def parameters(original: PreTrainedModel) -> Dict[str, Any]:
     """Return its parameters by our names; a shared one is the same object under each name."""
     found: Dict[str, Any] = {}
+    learned = "encoder_learned_pos" in CLASSES[original.config.model_type]  # other positions are computed
     for name, value in original.named_parameters(remove_duplicate=False):
         name = name.removeprefix("model.").replace("lm_head.", "decoder.output_projection.")
-        if name != "shared.weight" and value.requires_grad | ("embed_positions" not in name):
+        if name != "shared.weight" and (learned or "embed_positions" not in name):
             found[name] = value
     bias = getattr(original, "final_logits_bias", None)
     if bias is not None:

@@ -97,7 +97,7 @@ class TestTokenizer(TokenizerTesterMixin, unittest.TestCase):
         words += ["hello", "world", "this", "is", "a", "test", "text"]
         vocabulary, codes = Path(cls.tmpdirname, "vocabulary.json"), Path(cls.tmpdirname, "codes")
         vocabulary.write_text(json.dumps({"source": words, "target": words}), encoding="utf-8")
-        codes.write_text("#version: 0.2\n", encoding="utf-8")
+        codes.write_text("#version: 0.2\nt h\n", encoding="utf-8")
         side = {"language": "en", "tokenizer": "none", "subwords": "subword-nmt"}
         tokenizer = CapsuleTokenizer(str(vocabulary), codes=str(codes), source=side, target=side)
         tokenizer.save_pretrained(cls.tmpdirname)
