@@ -20,10 +20,11 @@ ALLOWED = {
     LIBRARY: {
         "errors": set(),
         "text": {"errors"},
+        "presets": set(),
         "functions": set(),
         "losses": {"functions"},
         "modules": {"functions"},
-        "huggingface": {"errors", "text", "functions", "losses", "modules"},
+        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules"},
     },
     PLUGIN: {
         "root_logger": set(),

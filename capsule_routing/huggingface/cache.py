@@ -1,4 +1,4 @@
-"""What generation keeps between steps besides keys and values: what changes logits, and the votes of PAST and FUTURE."""
+"""What generation keeps besides keys and values: what changes logits needs of the prefix, and votes of the source."""
 
 from typing import Any, Callable, Optional, Sequence, Tuple
 
@@ -65,5 +65,5 @@ def routed_layer(cache: Cache, number: int) -> RoutedLayer:
     """Return a layer of a cache, which must be one that keeps more than keys and values."""
     layer = cache.layers[number] if cache.layers[number:] else None
     if not isinstance(layer, RoutedLayer):
-        raise TypeError("this model needs a cache of its configuration: pass none, or DynamicCache(config=model.config)")
+        raise TypeError("this model needs a cache of its configuration: none, or DynamicCache(config=model.config)")
     return layer

@@ -14,11 +14,12 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from capsule_routing.functions.types import Mask
 from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
+from capsule_routing.modules.layers import sinusoids
 
-Mask = Optional[Tensor]
 Output = Tuple[Tensor, Optional[Tensor]]
 
 
@@ -316,8 +317,12 @@ class Side(nn.Module):
             places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, -words.size(1) :]
         places = places + self.padding_idx  # that of padding is the index of padding
         if self.embed_positions is None:
-            table = marian_sinusoids if self.marian else sinusoids
-            embedded = embedded + table(places, self.size, self.padding_idx).to(embedded.dtype)
+            if self.marian:
+                vectors = marian_sinusoids(places - self.padding_idx, self.size)
+            else:  # in float32, as in fairseq: in float64 the result would differ at the end of a long sentence
+                vectors = sinusoids(places, self.size, torch.float32)
+                vectors = vectors.masked_fill(places.eq(self.padding_idx).unsqueeze(-1), 0)
+            embedded = embedded + vectors.to(embedded.dtype)
         else:
             embedded = embedded + self.embed_positions(places)
         if self.layernorm_embedding is not None:
@@ -333,18 +338,8 @@ def reset_embedding(table: nn.Embedding) -> None:
         nn.init.zeros_(table.weight[table.padding_idx])
 
 
-def sinusoids(places: Tensor, size: int, padding: int) -> Tensor:
-    """Compute fairseq's sinusoids `[B, L, size]` of places `[B, L]`, in float32; 0 at the place of padding."""
-    half = size // 2
-    # Frequencies in float32, as in fairseq. In float64 the result would differ at the end of a long sentence.
-    steps = torch.arange(half, dtype=torch.float32, device=places.device)
-    angles = places.unsqueeze(-1).float() * torch.exp(steps * -(math.log(10000) / (half - 1)))
-    vectors = torch.cat([angles.sin(), angles.cos()], dim=-1)
-    return pad(vectors, (0, size - 2 * half)).masked_fill(places.eq(padding).unsqueeze(-1), 0)
-
-
-def marian_sinusoids(places: Tensor, size: int, padding: int) -> Tensor:
-    """Compute Marian's sinusoids, as `sinusoids`: other frequencies, and the first word has the angle 0."""
+def marian_sinusoids(places: Tensor, size: int) -> Tensor:
+    """Compute Marian's sinusoids `[B, L, size]` of places `[B, L]`, counted from 1; the first one has the angle 0."""
     steps = torch.arange(0, size, 2, dtype=torch.float64, device=places.device)
-    angles = (places - padding - 1).unsqueeze(-1) * 10000 ** -(steps / size)
+    angles = (places - 1).unsqueeze(-1) * 10000 ** -(steps / size)
     return torch.cat([angles.sin(), angles.cos()], dim=-1).float()

@@ -8,7 +8,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedModel
+from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import logging
@@ -18,7 +18,7 @@ from transformers.utils.generic import can_return_tuple
 from capsule_routing.errors import UserError
 from capsule_routing.functions.compiled import is_traced
 from capsule_routing.huggingface.cache import routed_layer
-from capsule_routing.huggingface.configuration import BIG, PRESETS, TINY, CapsuleConfig
+from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
 from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_embedding
 from capsule_routing.huggingface.pretrained import plain_model
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
@@ -26,6 +26,7 @@ from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
 from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts, from_options
 from capsule_routing.modules.layers import is_bare
+from capsule_routing.presets import BIG, TINY
 
 logger = logging.get_logger(__name__)
 
@@ -130,7 +131,9 @@ class CapsuleEncoder(Side):
         mask = attention_mask_of(padding, length, False, length, 0, words.device)
         outputs, attentions = [states], []
         output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
-        output_hidden_states = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        output_hidden_states = (
+            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
         for layer in self.layers:
             states, weights, _ = layer(states, mask, padding, output_attentions=output_attentions)
             outputs.append(states)
@@ -366,7 +369,9 @@ class CapsuleModel(PreTrainedModel):
             What the decoder gives, and the fields that all outputs of translation models have.
         """
         output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
-        output_hidden_states = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        output_hidden_states = (
+            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
         if encoder_outputs is None:
             if input_ids is None and inputs_embeds is None:
                 raise ValueError("give input_ids, or inputs_embeds or encoder_outputs")
@@ -395,8 +400,10 @@ class CapsuleModel(PreTrainedModel):
     def _encoded(self, given: Any, attention_mask: Optional[Tensor]) -> CapsuleEncoderOutput:
         """Return outputs of an encoder as our own, with the padding of the mask if there is one."""
         if not isinstance(given, ModelOutput):
-            last = given[-1] if isinstance(given[-1], Tensor) and given[-1].dim() == 2 else None
-            given = {"last_hidden_state": given[0], "vector": None if last is None or last.dtype == torch.bool else last}
+            vectors = [
+                part for part in given if isinstance(part, Tensor) and part.dim() == 2 and part.dtype != torch.bool
+            ]
+            given = {"last_hidden_state": given[0], "vector": vectors[0] if vectors else None}
         encoded = CapsuleEncoderOutput(
             **{name: given.get(name) for name in CapsuleEncoderOutput.__dataclass_fields__}  # type: ignore[attr-defined]
         )

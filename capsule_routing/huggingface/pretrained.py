@@ -72,7 +72,7 @@ def options(original: PreTrainedModel, state: Dict[str, Any]) -> Dict[str, Any]:
     found = {ours: getattr(config, theirs) for ours, theirs in NAMES.items()}
     found.update(CLASSES[config.model_type], no_scale_embedding=not config.scale_embedding)
     if found.get("encoder_learned_pos") and config.pad_token_id != 1:
-        raise UserError(f"learned positions start after the number of <pad>, which must be 1, not {config.pad_token_id}")
+        raise UserError(f"learned positions start after that of <pad>, which must be 1, not {config.pad_token_id}")
     source, target = (state[f"{side}.embed_tokens.weight"] for side in ("encoder", "decoder"))
     output = state["decoder.output_projection.weight"]
     return {

@@ -94,7 +94,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
         for token in map(str, new_tokens):
             if token and token not in self._source_numbers:
-                raise UserError(f"{token} is not in the dictionaries, which are fixed: prepare a text with it, and train")
+                raise UserError(f"{token} is not in the dictionaries, which are fixed; train with a text that has it")
         return super()._add_tokens(list(new_tokens), special_tokens=special_tokens)
 
     def _tokenize(self, text: str, **_: Any) -> List[str]:

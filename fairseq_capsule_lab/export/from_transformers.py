@@ -70,7 +70,7 @@ def options(config: CapsuleConfig) -> Dict[str, Any]:
     """Return the options of fairseq's model with the configuration of an exported one."""
     for name in ("sinusoids", "padding_has_positions", "output_bias"):
         if getattr(config, name) != CapsuleConfig.__dataclass_fields__[name].default:
-            raise UserError(f"fairseq has no Transformer with {name}, which this model has from its pretrained original")
+            raise UserError(f"fairseq has no Transformer with {name}, which the model has of its original")
     activations = {ours: fairseqs for fairseqs, ours in ACTIVATIONS.items()}
     if config.activation not in activations:
         raise UserError(f"fairseq has no activation {config.activation}; it has {', '.join(ACTIVATIONS)}")

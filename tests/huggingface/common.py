@@ -8,7 +8,6 @@ import unittest
 from pathlib import Path
 
 import pytest
-import torch
 from transformers_tests import test_modeling_common
 from transformers_tests.generation.test_utils import GenerationTesterMixin  # a stand-in
 from transformers_tests.test_configuration_common import ConfigTester

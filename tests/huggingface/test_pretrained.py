@@ -117,9 +117,7 @@ def test_a_prefix_that_starts_with_padding_is_continued_as_alone():
     source = torch.tensor([[5, 6, 7, 2]])
     prefixes, mask = torch.tensor([[43, 43, 43, 9], [43, 8, 7, 6]]), torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
     options = {"max_new_tokens": 5, "num_beams": 1}
-    found = model.generate(
-        source.expand(2, -1), decoder_input_ids=prefixes, decoder_attention_mask=mask, **options
-    )
+    found = model.generate(source.expand(2, -1), decoder_input_ids=prefixes, decoder_attention_mask=mask, **options)
     alone = model.generate(source, decoder_input_ids=prefixes[:1, 2:], **options)
     assert found[0, 4:].tolist()[: alone.size(1) - 2] == alone[0, 2:].tolist()
 

@@ -25,6 +25,7 @@ from tests.huggingface.systems import (  # noqa: E402
     gradients,
 )
 
+
 @pytest.mark.parametrize(
     "options, problem",
     [
