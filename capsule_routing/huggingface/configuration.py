@@ -48,7 +48,7 @@ class CapsuleConfig(PreTrainedConfig):
         "num_attention_heads": "decoder_attention_heads",
     }
 
-    keys_to_ignore_at_inference = ["cache", "losses"]
+    keys_to_ignore_at_inference = ["cache", "losses", "routing"]
 
     vocab_size: int = 32000
     source_vocab_size: int = 0

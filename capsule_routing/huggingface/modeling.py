@@ -1,10 +1,10 @@
 """A Transformer with any of the mechanisms as a model of Hugging Face transformers."""
 
 import math
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,14 @@ from capsule_routing.huggingface.pretrained import plain_model
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
 from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
-from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts, from_options
+from capsule_routing.modules import (
+    ContextGate,
+    GlobalRepresentation,
+    HolisticContext,
+    PastFutureOutput,
+    SourceParts,
+    from_options,
+)
 from capsule_routing.modules.layers import is_bare
 from capsule_routing.presets import BIG, TINY
 
@@ -58,9 +65,15 @@ class CapsuleOutput(Seq2SeqLMOutput):
         losses: with labels, the means of a batch as fairseq logs them, without weights and gradients: `nll_loss`, in
             bits for a word, and of a model with these heads `bow_loss`, in bits for a word of a bag, and `bca_loss`, a
             squared distance (`capsule_routing.losses.guided_losses`).
+        routing: on request what is routed, of the mechanisms that the model has. `assignment` `[B, T, I, 3]`: the shares
+            of each source word in PAST, FUTURE and neither at each step (`PastFutureOutput.assignment`). `global_gate`
+            `[B, T, C]`: how much each state takes of the vector of the sentence. `encoder_vertical`,
+            `encoder_horizontal`, `decoder_horizontal`: what routing adds to the logits, `[B, H, L, L]` for each layer
+            that routes.
     """
 
     losses: Optional[Dict[str, Tensor]] = None
+    routing: Optional[Dict[str, Any]] = None
 
 
 class Decoded(NamedTuple):
@@ -578,6 +591,59 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
                 means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
         return loss / (words if number is None else number), means
 
+    @contextmanager
+    def _recorded_routing(self) -> Iterator[Dict[str, Any]]:
+        """Record what the modules of a forward pass route, within a `with`."""
+        found: Dict[str, Any] = {}
+
+        def record_capsules(side: str) -> Callable[..., None]:
+            def record(module: Any, args: Any, options: Any, _: Any) -> None:
+                for name, part in zip(("vertical", "horizontal"), module.capsules(*args, **options)):
+                    if part is not None:
+                        found[f"{side}_{name}"] = (*found.get(f"{side}_{name}", ()), part)
+
+            return record
+
+        def record_gate(module: Any, args: Any, _: Any) -> None:
+            found["global_gate"] = module.gate(*args)
+
+        handles = []
+        for side in ("encoder", "decoder"):
+            routings = (layer.self_attn.routing for layer in getattr(self, side).layers)
+            hook = record_capsules(side)
+            handles += [part.register_forward_hook(hook, with_kwargs=True) for part in routings if part is not None]
+        if isinstance(self.decoder.context_gate, ContextGate):
+            handles.append(self.decoder.context_gate.register_forward_hook(record_gate))
+        try:
+            yield found
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def generate(
+        self, inputs: Optional[Tensor] = None, *args: Any, output_routing: bool = False, **options: Any
+    ) -> Any:
+        """Generate as every model of transformers.
+
+        Args:
+            output_routing: whether the result, with `return_dict_in_generate=True`, has `routing` as `CapsuleOutput`.
+                It is computed from the found sequences in one pass.
+        """
+        found = super().generate(inputs, *args, **options)
+        if not output_routing:
+            return found
+        if isinstance(found, Tensor):
+            raise UserError("output_routing needs return_dict_in_generate=True")
+        source = {name: options.get(name) for name in ("input_ids", "attention_mask", "inputs_embeds")}
+        source["input_ids"] = inputs if source["input_ids"] is None else source["input_ids"]
+        given = {name: value for name, value in source.items() if value is not None}
+        times = len(found.sequences) // len(next(iter(given.values())))
+        repeated = {name: value.repeat_interleave(times, dim=0) for name, value in given.items()}
+        with torch.no_grad():
+            output = self(**repeated, decoder_input_ids=found.sequences[:, :-1], output_routing=True)
+        found["routing"] = output.routing
+        return found
+
     def _warn_of_float16(self) -> None:
         if any(weight.requires_grad and weight.dtype == torch.float16 for weight in self.parameters()):
             logger.warning_once(
@@ -601,6 +667,7 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         inputs_embeds: Optional[Tensor] = None,
         decoder_inputs_embeds: Optional[Tensor] = None,
         num_items_in_batch: Union[Tensor, int, None] = None,
+        output_routing: bool = False,
     ) -> Union[CapsuleOutput, Tuple[Any, ...]]:
         """Compute the logits of the next tokens, and the loss `(label-smoothed NLL + Σ weight · loss) / words`.
 
@@ -621,35 +688,39 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`.
             num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
                 words in all batches whose gradients are summed.
+            output_routing: whether the result has `routing`, of a whole target without a cache.
 
         Raises:
-            ValueError: no source or no target is given, labels are given with a cache, or `encoder_outputs` lack what
-                this model needs.
+            ValueError: no source or no target is given, labels or `output_routing` are given with a cache, or
+                `encoder_outputs` lack what this model needs.
             TypeError: the cache is none of this configuration.
         """
         decoder_padding = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
+        if cache is not None and (output_routing or labels is not None):
+            raise ValueError("labels and output_routing need the whole target: give no cache")
         if labels is not None:
-            if cache is not None:
-                raise ValueError("labels need the whole target: give no cache")
             if use_cache:
                 logger.warning_once("use_cache is False where labels are given")
             if decoder_padding is None:
                 decoder_padding = self._outside(labels)
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        decoded, fields = self._decode(
-            input_ids,
-            attention_mask,
-            decoder_input_ids,
-            decoder_padding,
-            encoder_outputs,
-            cache,
-            labels is None and self._caches(use_cache),
-            output_attentions,
-            output_hidden_states,
-            inputs_embeds,
-            decoder_inputs_embeds,
-        )
+        with self._recorded_routing() if output_routing else nullcontext() as routing:
+            decoded, fields = self._decode(
+                input_ids,
+                attention_mask,
+                decoder_input_ids,
+                decoder_padding,
+                encoder_outputs,
+                cache,
+                labels is None and not output_routing and self._caches(use_cache),
+                output_attentions,
+                output_hidden_states,
+                inputs_embeds,
+                decoder_inputs_embeds,
+            )
+        if routing is not None and decoded.routed is not None:
+            routing["assignment"] = decoded.routed.assignment
         logits = self.decoder.output_projection(decoded.features)
         if self.training and labels is not None and not is_traced():
             self._warn_of_float16()
@@ -661,4 +732,4 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             logger.warning_once(
                 "without labels the losses of PAST and FUTURE are not computed; set label_smoothing here"
             )
-        return CapsuleOutput(loss=loss, losses=losses, logits=logits, **fields)
+        return CapsuleOutput(loss=loss, losses=losses, logits=logits, routing=routing, **fields)

@@ -18,7 +18,7 @@ import torch
 import transformers
 from datasets import Dataset, load_from_disk
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import AutoConfig, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
@@ -30,7 +30,9 @@ class Options:
     source: str = field(metadata={"help": "language of the source, such as en"})
     target: str = field(metadata={"help": "language of the target"})
     preset: Optional[str] = field(default=None, metadata={"help": "such as gdr_transformer_tiny"})
-    baseline: Optional[str] = field(default=None, metadata={"help": "folder of a model to start from"})
+    baseline: Optional[str] = field(
+        default=None, metadata={"help": "folder of a model to start from, also of a pretrained one"}
+    )
     options: str = field(default="{}", metadata={"help": "further options of CapsuleConfig, as JSON"})
     label_smoothing: float = 0.1
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
@@ -115,7 +117,10 @@ def main() -> None:
     changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}
     if options.baseline:
         tokenizer = AutoTokenizer.from_pretrained(options.baseline)
-        model = CapsuleForConditionalGeneration.from_baseline(options.baseline, options.preset, **changes)
+        is_ours = AutoConfig.from_pretrained(options.baseline).model_type == CapsuleConfig.model_type
+        kind = CapsuleForConditionalGeneration
+        start = kind.from_baseline if is_ours else kind.from_pretrained_translation
+        model = start(options.baseline, options.preset, **changes)
     else:
         texts = [text for pair in data["train"]["translation"] for text in pair.values()]
         with arguments.main_process_first():
