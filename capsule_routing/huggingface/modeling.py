@@ -65,11 +65,10 @@ class CapsuleOutput(Seq2SeqLMOutput):
         losses: with labels, the means of a batch as fairseq logs them, without weights and gradients: `nll_loss`, in
             bits for a word, and of a model with these heads `bow_loss`, in bits for a word of a bag, and `bca_loss`, a
             squared distance (`capsule_routing.losses.guided_losses`).
-        routing: on request what is routed, of the mechanisms that the model has. `assignment` `[B, T, I, 3]`: the shares
-            of each source word in PAST, FUTURE and neither at each step (`PastFutureOutput.assignment`). `global_gate`
-            `[B, T, C]`: how much each state takes of the vector of the sentence. `encoder_vertical`,
-            `encoder_horizontal`, `decoder_horizontal`: what routing adds to the logits, `[B, H, L, L]` for each layer
-            that routes.
+        routing: on request, of the mechanisms that the model has. `assignment` `[B, T, I, 3]`: the shares of each
+            source word in PAST, FUTURE and neither at each step (`PastFutureOutput.assignment`). `global_gate` `[B, T,
+            C]`: how much each state takes of the vector of the sentence. `encoder_vertical`, `encoder_horizontal`,
+            `decoder_horizontal`: what routing adds to the logits, `[B, H, L, L]` of each layer that routes.
     """
 
     losses: Optional[Dict[str, Tensor]] = None

@@ -135,8 +135,6 @@ def test_every_adapter_of_lora_has_a_gradient(system):
     adapted(**batch()).loss.backward()
     missing = [name for name, weight in adapted.named_parameters() if weight.requires_grad and weight.grad is None]
     assert not missing
-    still = [name for name, weight in adapted.named_parameters() if weight.requires_grad and not weight.grad.any()]
-    assert not [name for name in still if "past_future.feed_forward" not in name and "output.2" not in name] or True
     merged = copy.deepcopy(adapted).merge_and_unload()
     assert_close(merged(**batch()).loss, adapted(**batch()).loss)
 
