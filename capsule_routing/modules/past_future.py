@@ -346,7 +346,7 @@ class HolisticContext(nn.Module):
         if self.bow is not None and (_trained(self.bow) if names is None else "bow" in names):
             heads["bow"] = self.predicted_bags(routed)
         if self.bca is not None and (_trained(self.bca) if names is None else "bca" in names):
-            linears = self.bca["past"], self.bca["future"]
+            linears: Tuple[Any, ...] = (self.bca["past"], self.bca["future"])
             heads["bca"] = tuple(
                 linear.weight.view_as(linear.weight) if is_bare(linear) else linear for linear in linears
             )

@@ -13,6 +13,7 @@ from tests.libraries import library
 library("transformers")
 from transformers import AutoModelForSeq2SeqLM, DataCollatorForSeq2Seq, Seq2SeqTrainer  # noqa: E402
 from transformers import Seq2SeqTrainingArguments as Arguments  # noqa: E402
+from transformers.utils.logging import warning_once  # noqa: E402
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer  # noqa: E402
 from tests.huggingface.systems import (  # noqa: E402
@@ -98,6 +99,7 @@ def test_weights_and_smoothing_count():
 def test_a_training_step_without_labels_warns(caplog):
     model = build(**SYSTEMS["gdr"])
     inputs = {"input_ids": batch()["input_ids"], "decoder_input_ids": batch()["input_ids"]}
+    warning_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         model.eval()(**inputs)
         assert not caplog.records
