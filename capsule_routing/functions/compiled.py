@@ -8,6 +8,11 @@ import torch
 BACKEND = "inductor"
 
 
+def is_traced() -> bool:
+    """Return whether torch traces the call: `torch.compile`, `torch.export`. Then nothing may depend on values."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
 @functools.cache
 def compiled_form(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that torch compiles at its first call, once for tensors of all sizes. This takes a minute."""

@@ -9,13 +9,13 @@ so only the parts need an exponential, and a pair needs a product and a reciproc
 that stay in a CPU's cache; the backward pass computes `ρ` again.
 """
 
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from capsule_routing.functions.compiled import compiled_form
+from capsule_routing.functions.compiled import compiled_form, is_traced
 from capsule_routing.functions.precision import in_float32, without_autocast
 from capsule_routing.functions.routing import RoutingResult, dynamic_routing
 from capsule_routing.functions.types import Mask
@@ -56,6 +56,8 @@ def additive_scores(
     Returns:
         Scores `[B, T, I, J, K]`.
     """
+    if right is not None and is_traced():  # the blocks depend on the sizes
+        return _tanh(left, right) @ vectors.t()
     if right_exponential is None:
         if right is None:
             raise ValueError("additive_scores needs right parts or their exponentials")
@@ -137,15 +139,20 @@ class _CompiledScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
         ctx.save_for_backward(left, right, vector)
-        return compiled_form(_plain_scores)(left, right, vector)
+        return _compiled(_plain_scores)(left, right, vector)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
         left, right, vector = ctx.saved_tensors
         inputs = gradient.contiguous(), left, right
-        left_gradient = compiled_form(_left_gradient)(*inputs) * vector
-        return left_gradient, compiled_form(_right_gradient)(*inputs) * vector, compiled_form(_vector_gradient)(*inputs)
+        left_gradient = _compiled(_left_gradient)(*inputs) * vector
+        return left_gradient, _compiled(_right_gradient)(*inputs) * vector, _compiled(_vector_gradient)(*inputs)
+
+
+def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the compiled form of a function; the function itself where it is part of a larger compiled one."""
+    return function if is_traced() else compiled_form(function)
 
 
 def _tanh(left: Tensor, right: Tensor) -> Tensor:
@@ -213,6 +220,7 @@ def guided_routing(
     if iterations < 2:
         raise ValueError(f"iterations must be at least 2, not {iterations}")
     states, vectors = state_part.unsqueeze(2), vector.unsqueeze(0)
+    compiled = compiled or is_traced()
 
     def scores(capsule_part: Tensor) -> Tensor:
         if compiled:

@@ -7,6 +7,7 @@ from huggingface_hub.dataclasses import strict
 from transformers import GenerationConfig, PreTrainedConfig
 
 from capsule_routing.errors import UserError
+from capsule_routing.huggingface.cache import LAYER_TYPE
 from capsule_routing.presets import PLAIN_TRANSFORMERS, TRANSFORMERS
 
 # The architectures of fairseq_capsule that are Transformers, and plain Transformers of their sizes.
@@ -25,6 +26,9 @@ class CapsuleConfig(PreTrainedConfig):
         encoder_layers, decoder_layers: numbers of layers, after pruning.
         encoder_routing_layers: the encoder's layers that route, counted from 1, after pruning; by default all.
         activation: a name of an activation in transformers.
+        sinusoids, padding_has_positions, output_bias: what models of other classes compute otherwise than fairseq
+            (`from_pretrained_translation`): Marian's table of positions, positions that count padding before a
+            sentence, and a bias of the logits.
         decoder_embed_dim, decoder_ffn_embed_dim: 0: those of the encoder.
         decoder_input_dim, decoder_output_dim: sizes of the decoder's embeddings and of what its output layer reads; 0:
             decoder_embed_dim.
@@ -44,7 +48,7 @@ class CapsuleConfig(PreTrainedConfig):
         "num_attention_heads": "decoder_attention_heads",
     }
 
-    keys_to_ignore_at_inference = ["cache", "losses"]
+    keys_to_ignore_at_inference = ["cache", "losses", "routing"]
 
     vocab_size: int = 32000
     source_vocab_size: int = 0
@@ -65,6 +69,9 @@ class CapsuleConfig(PreTrainedConfig):
     no_decoder_final_norm: bool = False
     layernorm_embedding: bool = False
     no_scale_embedding: bool = False
+    sinusoids: Literal["fairseq", "marian"] = "fairseq"
+    padding_has_positions: bool = False
+    output_bias: bool = False
     share_all_embeddings: bool = False
     share_decoder_input_output_embed: bool = False
     max_source_positions: int = 1024
@@ -101,10 +108,23 @@ class CapsuleConfig(PreTrainedConfig):
 
     is_encoder_decoder: bool = True
     use_cache: bool = True
-    bos_token_id: int = 0
-    pad_token_id: int = 1
-    eos_token_id: int = 2
-    decoder_start_token_id: int = 2
+    bos_token_id: Optional[int] = 0
+    pad_token_id: Optional[int] = 1
+    eos_token_id: Union[int, List[int], None] = 2
+    decoder_start_token_id: Optional[int] = 2
+
+    @property
+    def layer_types(self) -> Optional[List[str]]:
+        """The kinds of layers in a cache that transformers makes of this configuration; None: keys and values alone."""
+        changed = self.decoder_routing != "none" or self.selective_attention in ("decoder", "both")
+        return [LAYER_TYPE] * self.decoder_layers if changed or self.past_future != "none" else None
+
+    def validate_layer_type(self) -> None:
+        """Do nothing: transformers knows no type of another package."""
+
+    def get_text_config(self, *_: Any, **__: Any) -> "CapsuleConfig":
+        """Return the configuration: it has both sides, under their own names."""
+        return self
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> "CapsuleConfig":

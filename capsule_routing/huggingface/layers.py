@@ -4,40 +4,52 @@
 """
 
 import math
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding
+from torch.nn.functional import dropout, pad
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from capsule_routing import from_options
-from capsule_routing.huggingface.cache import LogitsLayer
+from capsule_routing.functions.types import Mask
+from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention
 from capsule_routing.modules.layers import sinusoids
 
+Output = Tuple[Tensor, Optional[Tensor]]
 
-class Memory(NamedTuple):
-    """What the layers of a decoder read besides its states.
 
-    Attributes:
-        states: the encoder's states `[B, I, C]`.
-        padding_mask: `[B, I]`, True marks padding of the source; None without padding.
-        cache: what earlier steps kept; None if all positions are given at once.
-    """
+def eager_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Mask, scaling: float, dropout: float
+) -> Output:
+    """Attend with weights that are returned; arguments as those of transformers' attention functions."""
+    return attend(scaling * query @ key.mT, value, attention_mask, module.is_causal, dropout)
 
-    states: Tensor
-    padding_mask: Optional[Tensor]
-    cache: Optional[EncoderDecoderCache]
+
+def attend(logits: Tensor, values: Tensor, mask: Mask, causal: bool, probability: float) -> Output:
+    """Return the output `[B, L, H, d]` and the weights `[B, H, L, K]`. The mask, `[B, 1, L, K]`, is True at keys."""
+    if mask is None and causal and logits.size(2) > 1:
+        mask = torch.ones(logits.shape[2:], dtype=torch.bool, device=logits.device).tril()
+    if mask is not None:
+        # Not minus infinity: the query of padding before the first word has no keys.
+        logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+    weights = logits.softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)).type_as(values)
+    output = dropout(weights, probability, probability > 0) @ values
+    return output.transpose(1, 2), weights
 
 
 class Attention(nn.Module):
     """Multi-head attention, `softmax(mask(route(select(norm(Q Kᵀ))))) V`.
 
+    What changes no logits is computed by the attention function of transformers that the configuration names.
+
     Args:
+        config: names the attention function and the probability of dropping weights.
         size: of the queries' states and of the output.
         heads: the number of heads `H`.
         source_size: of the states that keys and values come from, in a cross-attention; None in a self-attention.
@@ -45,12 +57,12 @@ class Attention(nn.Module):
         norm: of queries and keys; None without it.
         selection: subtracts from the logits what earlier words masked; None without it.
         routing: routes the logits; None without routing.
-        dropout: of the attention weights.
         layer: the number of its layer in the cache, from 0.
     """
 
     def __init__(
         self,
+        config: CapsuleConfig,
         size: int,
         heads: int,
         *,
@@ -59,11 +71,10 @@ class Attention(nn.Module):
         norm: Optional[QueryKeyNorm] = None,
         selection: Optional[SelectiveAttention] = None,
         routing: Optional[AttentionRouting] = None,
-        dropout: float = 0.0,
         layer: int = 0,
     ):
         super().__init__()
-        self.heads, self.causal, self.dropout, self.layer = heads, causal, dropout, layer
+        self.config, self.heads, self.is_causal, self.layer = config, heads, causal, layer
         self.scale = (size // heads) ** -0.5
         self.q_proj, self.out_proj = nn.Linear(size, size), nn.Linear(size, size)
         self.k_proj, self.v_proj = (nn.Linear(source_size or size, size) for _ in "kv")
@@ -77,73 +88,85 @@ class Attention(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(
-        self, states: Tensor, padding_mask: Optional[Tensor], memory: Optional[Memory] = None
-    ) -> Tuple[Tensor, Tensor]:
-        """Compute self-attention.
+        self,
+        states: Tensor,
+        mask: Mask,
+        padding_mask: Mask = None,
+        source: Optional[Tensor] = None,
+        cache: Optional[EncoderDecoderCache] = None,
+        output_attentions: bool = False,
+    ) -> Output:
+        """Compute self-attention, or attention to a source.
 
         Args:
             states: `[B, L, C]`; with a cache only the new positions.
-            padding_mask: `[B, K]`, True marks padding, also of the positions in the cache; None without padding.
-            memory: in a decoder.
+            mask: `[B, 1, L, K]`, True at the keys of a query; None if all are, or under `causal` all earlier ones.
+            padding_mask: of a self-attention, `[B, K]`, True marks padding, also of the positions in the cache.
+            source: `[B, I, C']`, in a cross-attention.
+            cache: what earlier steps kept, and now keep this one.
+            output_attentions: whether the weights are returned.
 
         Returns:
-            The output `[B, L, C]`, and the attention weights `[B, H, L, K]`.
+            The output `[B, L, C]`, and the attention weights `[B, H, L, K]` or None.
         """
-        q, k, v = (self._heads(projection(states)) for projection in (self.q_proj, self.k_proj, self.v_proj))
-        cache = None if memory is None or memory.cache is None else memory.cache.self_attention_cache
-        changes = [part for part in (self.selective_attention, self.routing) if part is not None]
-        if padding_mask is not None and changes:  # logits of padding are 0, and do not affect others
+        q = self._heads(self.q_proj(states))
+        probability = self.config.attention_dropout if self.training else 0.0
+        if source is not None:
+            k, v = self._of_source(source, cache)
+        else:
+            k, v = self._heads(self.k_proj(states)), self._heads(self.v_proj(states))
+            if self.query_key_norm is not None or self.changes:
+                logits, v = self._changed_logits(q, k, v, padding_mask, cache)
+                return self._projected(*attend(logits, v, mask, self.is_causal, probability), output_attentions)
+            if cache is not None:
+                k, v = cache.self_attention_cache.update(k, v, self.layer)
+        implementation = "eager" if output_attentions else self.config._attn_implementation
+        function: Callable[..., Output] = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
+        return self._projected(
+            *function(self, q, k, v, mask, scaling=self.scale, dropout=probability), output_attentions
+        )
+
+    @property
+    def changes(self) -> Tuple[nn.Module, ...]:
+        """The modules that change the logits, in their order."""
+        return tuple(part for part in (self.selective_attention, self.routing) if part is not None)
+
+    def _changed_logits(
+        self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Mask, cache: Optional[EncoderDecoderCache]
+    ) -> Tuple[Tensor, Tensor]:
+        """Return the logits `[B, H, L, K]` before the mask, and the values of all keys."""
+        if padding_mask is not None and self.changes:  # logits of padding are 0, and do not affect others
             new = padding_mask[:, None, -q.size(2) :, None]
             q, k = q.masked_fill(new, 0), k.masked_fill(new, 0)
         q = self.scale * q
         if self.query_key_norm is not None:
             q, k = self.query_key_norm(q, k)
         if cache is not None:
-            k, v = cache.update(k, v, self.layer)
+            k, v = cache.self_attention_cache.update(k, v, self.layer)
         logits = q @ k.mT
-        if cache is None:
-            for number, part in enumerate(changes):
-                logits = part(logits, padding_mask, factors=None if number else (q, k))
-        elif changes:
-            logits = self._kept(cache).change(changes, logits, padding_mask)
-        return self._attend(logits, v, padding_mask)
+        if cache is not None and self.changes:
+            kept = routed_layer(cache.self_attention_cache, self.layer)
+            return kept.change_logits(self.changes, logits, padding_mask), v
+        for number, part in enumerate(self.changes):
+            logits = part(logits, padding_mask, factors=None if number else (q, k))
+        return logits, v
 
-    def cross(self, states: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
-        """Attend to the source; arguments and results as in `forward`."""
-        cache = memory.cache
+    def _of_source(self, source: Tensor, cache: Optional[EncoderDecoderCache]) -> Tuple[Tensor, Tensor]:
+        """Return keys and values of the source; with a cache they are computed at the first step."""
         if cache is not None and cache.is_updated.get(self.layer):
             kept: Any = cache.cross_attention_cache.layers[self.layer]
-            k, v = kept.keys, kept.values
-        else:
-            k, v = (self._heads(projection(memory.states)) for projection in (self.k_proj, self.v_proj))
-            if cache is not None:
-                cache.cross_attention_cache.update(k, v, self.layer)
-                cache.is_updated[self.layer] = True
-        q = self.scale * self._heads(self.q_proj(states))
-        return self._attend(q @ k.mT, v, memory.padding_mask)
+            return kept.keys, kept.values
+        k, v = self._heads(self.k_proj(source)), self._heads(self.v_proj(source))
+        if cache is not None:
+            k, v = cache.cross_attention_cache.update(k, v, self.layer)
+            cache.is_updated[self.layer] = True
+        return k, v
 
     def _heads(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _kept(self, cache: Any) -> LogitsLayer:
-        layer = cache.layers[len(cache.layers) // 2 + self.layer]
-        if not isinstance(layer, LogitsLayer):
-            raise TypeError("a model that changes attention logits needs a cache of its own: pass none, or new_cache()")
-        return layer
-
-    def _attend(self, logits: Tensor, values: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-        queries, keys = logits.shape[2:]
-        if self.causal and queries > 1:
-            later = torch.ones(queries, keys, dtype=torch.bool, device=logits.device).triu(1 + keys - queries)
-            logits = logits.masked_fill(later, -math.inf)
-        if padding_mask is not None:
-            # Not minus infinity: the query of padding before the first word has only keys of padding.
-            lowest = torch.finfo(logits.dtype).min / 2
-            padding = logits.new_zeros(padding_mask.shape).masked_fill_(padding_mask, lowest)
-            logits = logits + padding[:, None, None, :]
-        weights = logits.softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)).type_as(values)
-        output = dropout(weights, self.dropout, self.training) @ values
-        return self.out_proj(output.transpose(1, 2).flatten(2)), weights
+    def _projected(self, output: Tensor, weights: Optional[Tensor], output_attentions: bool) -> Output:
+        return self.out_proj(output.flatten(2)), weights if output_attentions else None
 
 
 class Layer(GradientCheckpointingLayer):
@@ -164,48 +187,74 @@ class Layer(GradientCheckpointingLayer):
         self.pre_norm = getattr(config, f"{side}_normalize_before")
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation = ACT2FN[config.activation]
-        options: Any = {"dropout": config.attention_dropout, "layer": number}
         norm, selection = from_options.query_key_norm(config, side), from_options.selective_attention(config, side)
         self.self_attn = Attention(
-            size, heads, causal=decoder, norm=norm, selection=selection, routing=routing, **options
+            config, size, heads, causal=decoder, norm=norm, selection=selection, routing=routing, layer=number
         )
         self.self_attn_layer_norm = nn.LayerNorm(size)
         if decoder:
-            self.encoder_attn = Attention(size, heads, source_size=config.encoder_embed_dim, **options)
+            self.encoder_attn = Attention(config, size, heads, source_size=config.encoder_embed_dim, layer=number)
             self.encoder_attn_layer_norm = nn.LayerNorm(size)
         self.fc1, self.fc2 = nn.Linear(size, inner), nn.Linear(inner, size)
         self.final_layer_norm = nn.LayerNorm(size)
 
     def forward(
-        self, states: Tensor, padding_mask: Optional[Tensor], memory: Optional[Memory] = None
-    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Compute the layer; arguments as in `Attention.forward`.
+        self,
+        states: Tensor,
+        mask: Mask,
+        padding_mask: Mask,
+        source: Optional[Tensor] = None,
+        source_mask: Mask = None,
+        cache: Optional[EncoderDecoderCache] = None,
+        output_attentions: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor], Optional[Tensor]]:
+        """Compute the layer; arguments as in `Attention.forward`, `source_mask` is the mask of the cross-attention.
 
         Returns:
-            The states `[B, L, C]`, and the weights `[B, H, L, K]` of the self-attention and of the cross-attention.
+            The states `[B, L, C]`, and on request the weights `[B, H, L, K]` of self-attention and cross-attention.
         """
-        states, own = self._around(
-            self.self_attn_layer_norm, states, lambda inner: self.self_attn(inner, padding_mask, memory)
-        )
+
+        def attend_to_itself(inner: Tensor) -> Output:
+            return self.self_attn(inner, mask, padding_mask, None, cache, output_attentions)
+
+        def attend_to_the_source(inner: Tensor) -> Output:
+            return self.encoder_attn(inner, source_mask, None, source, cache, output_attentions)
+
+        states, own = self._around(self.self_attn_layer_norm, states, attend_to_itself)
         cross = None
-        if memory is not None:
-            states, cross = self._around(
-                self.encoder_attn_layer_norm, states, lambda inner: self.encoder_attn.cross(inner, memory)
-            )
+        if source is not None:
+            states, cross = self._around(self.encoder_attn_layer_norm, states, attend_to_the_source)
         states, _ = self._around(self.final_layer_norm, states, self._feed_forward)
         return states, own, cross
 
-    def _around(
-        self, norm: nn.Module, states: Tensor, part: Callable[[Tensor], Tuple[Tensor, Any]]
-    ) -> Tuple[Tensor, Any]:
+    def _around(self, norm: nn.Module, states: Tensor, part: Callable[[Tensor], Output]) -> Output:
         """Apply a part with its residual connection and its norm, which is before it or after it."""
         output, weights = part(norm(states) if self.pre_norm else states)
         states = states + dropout(output, self.dropout, self.training)
         return states if self.pre_norm else norm(states), weights
 
-    def _feed_forward(self, states: Tensor) -> Tuple[Tensor, None]:
+    def _feed_forward(self, states: Tensor) -> Output:
         inner = dropout(self.activation(self.fc1(states)), self.activation_dropout, self.training)
         return self.fc2(inner), None
+
+
+def attention_mask_of(padding_mask: Mask, queries: int, causal: bool, keys: int, earlier: Any, device: Any) -> Mask:
+    """Return where a query attends to a key, `[B, 1, queries, keys]`, or None where the mask is not needed.
+
+    Args:
+        padding_mask: of the keys, `[B, K]`, True marks padding; `K` may be smaller than `keys`: the rest is unused.
+        causal: whether a query attends to no later key. Without padding and earlier positions that needs no mask.
+        earlier: the number of positions before the first query.
+    """
+    mask = None
+    grows = isinstance(earlier, int)  # a static cache counts in a tensor, and has places that are not used yet
+    if causal and (not grows or (queries > 1 and (earlier > 0 or padding_mask is not None))):
+        places = torch.arange(queries, device=device) + earlier
+        mask = (torch.arange(keys, device=device) <= places.unsqueeze(1))[None, None]
+    if padding_mask is not None:
+        real = pad(~padding_mask, (0, keys - padding_mask.size(1)))[:, None, None, :]
+        mask = real.expand(-1, -1, queries, -1) if mask is None else mask & real
+    return mask
 
 
 class Side(nn.Module):
@@ -233,13 +282,14 @@ class Side(nn.Module):
     ):
         super().__init__()
         size, learned = (getattr(config, f"{side}_{name}") for name in ("embed_dim", "learned_pos"))
-        self.padding_idx, self.dropout, self.size = config.pad_token_id, config.dropout, size
+        self.config, self.padding_idx, self.dropout, self.size = config, config.pad_token_id, config.dropout, size
         self.scale = 1.0 if config.no_scale_embedding else math.sqrt(size)
         self.embed_tokens = nn.Embedding(vocab_size, input_dim, self.padding_idx)
         self.project_in_dim = None if input_dim == size else nn.Linear(input_dim, size, bias=False)
         self.embed_positions = (
             nn.Embedding(positions + self.padding_idx + 1, size, self.padding_idx) if learned else None
         )
+        self.marian, self.padding_has_positions = config.sinusoids == "marian", config.padding_has_positions
         self.layernorm_embedding = nn.LayerNorm(size) if config.layernorm_embedding else None
         self.layers = nn.ModuleList(Layer(config, side, number, routing) for number, routing in enumerate(routings))
         self.layer_norm = nn.LayerNorm(size) if final_norm else None
@@ -251,28 +301,31 @@ class Side(nn.Module):
         if self.project_in_dim is not None:
             nn.init.xavier_uniform_(self.project_in_dim.weight)
 
-    def embed(self, words: Tensor, padding_mask: Optional[Tensor], earlier: int = 0) -> Tensor:
+    def embed(self, words: Tensor, padding_mask: Mask, earlier: Any = 0) -> Tensor:
         """Scale the embeddings of words, and add those of their positions.
 
         Args:
             words: `[B, L, C]`, as `embed_tokens` gives them.
             padding_mask: `[B, earlier + L]`, True marks padding, which has no position; None without padding.
-            earlier: the number of positions before.
+            earlier: the number of positions before, also as a tensor.
         """
         embedded = self.scale * words
         if self.project_in_dim is not None:
             embedded = self.project_in_dim(embedded)
-        if padding_mask is None:
-            places = torch.arange(earlier + 1, earlier + 1 + words.size(1), device=words.device).expand(words.shape[:2])
+        if padding_mask is None or self.padding_has_positions:
+            places = (torch.arange(1, words.size(1) + 1, device=words.device) + earlier).expand(words.shape[:2])
         else:
-            places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, earlier:]
+            places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, -words.size(1) :]
         places = places + self.padding_idx  # that of padding is the index of padding
         if self.embed_positions is None:
-            # In float32, as in fairseq. In float64 the result would differ at the end of a long sentence.
-            vectors = sinusoids(places, self.size, torch.float32)
-            embedded = embedded + vectors.masked_fill(places.eq(self.padding_idx).unsqueeze(-1), 0).to(embedded.dtype)
+            if self.marian:
+                vectors = marian_sinusoids(places - self.padding_idx, self.size)
+            else:  # in float32, as in fairseq: in float64 the result would differ at the end of a long sentence
+                vectors = sinusoids(places, self.size, torch.float32)
+                vectors = vectors.masked_fill(places.eq(self.padding_idx).unsqueeze(-1), 0)
+            embedded = embedded + vectors.to(embedded.dtype)
         else:
-            embedded = embedded + embedding(places, self.embed_positions.weight)
+            embedded = embedded + self.embed_positions(places)
         if self.layernorm_embedding is not None:
             embedded = self.layernorm_embedding(embedded)
         return dropout(embedded, self.dropout, self.training)
@@ -284,3 +337,10 @@ def reset_embedding(table: nn.Embedding) -> None:
     nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
     if table.padding_idx is not None:
         nn.init.zeros_(table.weight[table.padding_idx])
+
+
+def marian_sinusoids(places: Tensor, size: int) -> Tensor:
+    """Compute Marian's sinusoids `[B, L, size]` of places `[B, L]`, counted from 1; the first one has the angle 0."""
+    steps = torch.arange(0, size, 2, dtype=torch.float64, device=places.device)
+    angles = (places - 1).unsqueeze(-1) * 10000 ** -(steps / size)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1).float()

@@ -1,25 +1,38 @@
 """A Transformer with any of the mechanisms as a model of Hugging Face transformers."""
 
 import math
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig, GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedModel
-from transformers.cache_utils import EncoderDecoderCache
-from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
+from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import logging
+from transformers.utils.deprecation import deprecate_kwarg
 from transformers.utils.generic import can_return_tuple
 
 from capsule_routing import from_options
 from capsule_routing.errors import UserError
-from capsule_routing.huggingface.cache import VotesLayer, new_cache
+from capsule_routing.functions.compiled import is_traced
+from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
-from capsule_routing.huggingface.layers import Memory, Side, reset_embedding
+from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_embedding
+from capsule_routing.huggingface.pretrained import plain_model
+from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
+from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy, weighted_sum
-from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts
+from capsule_routing.modules import (
+    ContextGate,
+    GlobalRepresentation,
+    HolisticContext,
+    PastFutureOutput,
+    SourceParts,
+)
+from capsule_routing.modules.layers import is_bare
 from capsule_routing.presets import BIG, TINY
 
 logger = logging.get_logger(__name__)
@@ -31,17 +44,17 @@ class CapsuleEncoderOutput(ModelOutput):
 
     Attributes:
         last_hidden_state: `[B, I, C]`.
-        padding_mask: `[B, I]`, True marks padding.
-        vector: the vector of the sentence `[B, C]` of the global representation; None without it.
         hidden_states: the embeddings and the output of each layer, `[B, I, C]`, if requested.
         attentions: the weights of each self-attention, `[B, H, I, I]`, if requested.
+        padding_mask: `[B, I]`, True marks padding.
+        vector: the vector of the sentence `[B, C]` of the global representation; None without it.
     """
 
     last_hidden_state: Optional[Tensor] = None
-    padding_mask: Optional[Tensor] = None
-    vector: Optional[Tensor] = None
     hidden_states: Optional[Tuple[Tensor, ...]] = None
     attentions: Optional[Tuple[Tensor, ...]] = None
+    padding_mask: Optional[Tensor] = None
+    vector: Optional[Tensor] = None
 
 
 @dataclass
@@ -52,25 +65,30 @@ class CapsuleOutput(Seq2SeqLMOutput):
         losses: with labels, the means of a batch as fairseq logs them, without weights and gradients: `nll_loss`, in
             bits for a word, and of a model with these heads `bow_loss`, in bits for a word of a bag, and `bca_loss`, a
             squared distance (`capsule_routing.losses.guided_losses`).
+        routing: on request, of the mechanisms that the model has. `assignment` `[B, T, I, 3]`: the shares of each
+            source word in PAST, FUTURE and neither at each step (`PastFutureOutput.assignment`). `global_gate` `[B, T,
+            C]`: how much each state takes of the vector of the sentence. `encoder_vertical`, `encoder_horizontal`,
+            `decoder_horizontal`: what routing adds to the logits, `[B, H, L, L]` of each layer that routes.
     """
 
     losses: Optional[Dict[str, Tensor]] = None
+    routing: Optional[Dict[str, Any]] = None
 
 
 class Decoded(NamedTuple):
     """What the decoder gives.
 
     Attributes:
-        logits: `[B, T, V]`.
+        features: `[B, T, C]`, what the output layer reads.
         states: the embeddings and the output of each layer, `[B, T, C]`.
-        self_attentions, cross_attentions: the weights of each layer, `[B, H, T, K]`.
-        routed: PAST and FUTURE, with what the heads of their losses compute; None without them, or with a cache.
+        self_attentions, cross_attentions: the weights of each layer, `[B, H, T, K]`, if requested.
+        routed: PAST and FUTURE; None without them.
     """
 
-    logits: Tensor
+    features: Tensor
     states: Tuple[Tensor, ...]
-    self_attentions: Tuple[Tensor, ...]
-    cross_attentions: Tuple[Tensor, ...]
+    self_attentions: Tuple[Optional[Tensor], ...]
+    cross_attentions: Tuple[Optional[Tensor], ...]
     routed: Optional[PastFutureOutput]
 
 
@@ -113,17 +131,23 @@ class CapsuleEncoder(Side):
         words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         if attention_mask is not None:
             padding_mask = attention_mask.eq(0)
-        elif input_ids is not None:
+        elif input_ids is not None and self.padding_idx is not None:
             padding_mask = input_ids.eq(self.padding_idx)
         else:
             padding_mask = torch.zeros(words.shape[:2], dtype=torch.bool, device=words.device)
-        mask = padding_mask if padding_mask.any() else None
-        states = self.embed(words, mask)
-        if mask is not None:
-            states = states.masked_fill(mask.unsqueeze(-1), 0)
+        padding = needed(padding_mask)
+        states = self.embed(words, padding)
+        if padding is not None:
+            states = states.masked_fill(padding.unsqueeze(-1), 0)
+        length = words.size(1)
+        mask = attention_mask_of(padding, length, False, length, 0, words.device)
         outputs, attentions = [states], []
+        output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
+        output_hidden_states = (
+            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
         for layer in self.layers:
-            states, weights, _ = layer(states, mask)
+            states, weights, _ = layer(states, mask, padding, output_attentions=output_attentions)
             outputs.append(states)
             attentions.append(weights)
         if self.layer_norm is not None:
@@ -133,11 +157,18 @@ class CapsuleEncoder(Side):
             vector = self.global_representation(outputs[1:], padding_mask)
         return CapsuleEncoderOutput(
             last_hidden_state=states,
-            padding_mask=padding_mask,
-            vector=vector,
             hidden_states=tuple(outputs) if output_hidden_states else None,
             attentions=tuple(attentions) if output_attentions else None,
+            padding_mask=padding_mask,
+            vector=vector,
         )
+
+
+def needed(padding_mask: Optional[Tensor]) -> Optional[Tensor]:
+    """Return a mask, or None if no word is padding. Where torch traces, nothing may depend on it: the mask stays."""
+    if padding_mask is None or is_traced() or padding_mask.any():
+        return padding_mask
+    return None
 
 
 class CapsuleDecoder(Side):
@@ -157,7 +188,7 @@ class CapsuleDecoder(Side):
         self.project_out_dim = (
             None if size == config.decoder_embed_dim else nn.Linear(config.decoder_embed_dim, size, bias=False)
         )
-        self.output_projection = nn.Linear(size, config.vocab_size, bias=False)
+        self.output_projection = nn.Linear(size, config.vocab_size, bias=config.output_bias)
         self.context_gate: Optional[nn.Module] = None
         if config.global_representation != "none":
             self.context_gate = from_options.context_gate(config, size)
@@ -170,6 +201,8 @@ class CapsuleDecoder(Side):
         if self.project_out_dim is not None:
             nn.init.xavier_uniform_(self.project_out_dim.weight)
         nn.init.normal_(self.output_projection.weight, std=self.output_projection.in_features**-0.5)
+        if self.output_projection.bias is not None:
+            nn.init.zeros_(self.output_projection.bias)
 
     def forward(
         self,
@@ -177,6 +210,7 @@ class CapsuleDecoder(Side):
         padding_mask: Optional[Tensor],
         encoded: CapsuleEncoderOutput,
         cache: Optional[EncoderDecoderCache],
+        output_attentions: bool = False,
     ) -> Decoded:
         """Decode words; with a cache only the new ones.
 
@@ -184,13 +218,19 @@ class CapsuleDecoder(Side):
             words: `[B, T, C]`, as `embed_tokens` gives them.
             padding_mask: of all tokens, also those in the cache; True marks padding, None without padding.
         """
-        assert encoded.last_hidden_state is not None and encoded.padding_mask is not None
-        source_mask = encoded.padding_mask if encoded.padding_mask.any() else None
-        memory = Memory(encoded.last_hidden_state, source_mask, cache)
-        states = self.embed(words, padding_mask, 0 if cache is None else cache.get_seq_length())
+        source, source_padding = encoded.last_hidden_state, encoded.padding_mask
+        assert source is not None and source_padding is not None
+        number, earlier, keys = words.size(1), 0, words.size(1)
+        if cache is not None:
+            earlier, keys = cache.get_seq_length(), cache.get_mask_sizes(number, 0)[0]
+        mask = attention_mask_of(padding_mask, number, True, keys, earlier, words.device)
+        source_mask = attention_mask_of(needed(source_padding), number, False, source.size(1), 0, words.device)
+        states = self.embed(words, padding_mask, earlier)
         outputs, own, cross = [states], [], []
         for layer in self.layers:
-            states, *weights = layer(states, padding_mask, memory)
+            states, *weights = layer(
+                states, mask, padding_mask, source, source_mask, cache=cache, output_attentions=output_attentions
+            )
             outputs.append(states)
             own.append(weights[0])
             cross.append(weights[1])
@@ -202,73 +242,36 @@ class CapsuleDecoder(Side):
             states = self.context_gate(states, encoded.vector)
         routed = None
         if self.past_future is not None:
-            parts = self._source_parts(self.past_future, memory, encoded.padding_mask)
-            states, routed = self.past_future.context(states, parts, encoded.padding_mask)
-            routed = self.past_future.with_heads(routed) if cache is None else None
-        return Decoded(self.output_projection(states), tuple(outputs), tuple(own), tuple(cross), routed)
+            parts = self._source_parts(self.past_future, source, source_padding, cache)
+            states, routed = self.past_future.context(states, parts, source_padding)
+        return Decoded(states, tuple(outputs), tuple(own), tuple(cross), routed)
 
     @staticmethod
-    def _source_parts(past_future: HolisticContext, memory: Memory, padding_mask: Tensor) -> SourceParts:
+    def _source_parts(
+        past_future: HolisticContext, source: Tensor, padding_mask: Tensor, cache: Optional[EncoderDecoderCache]
+    ) -> SourceParts:
         """Return what PAST and FUTURE need of the source; with a cache it is computed at the first step."""
-        if memory.cache is None:
-            return past_future.routing.prepare(memory.states, padding_mask)
-        layer = memory.cache.cross_attention_cache.layers[-1]
-        if not isinstance(layer, VotesLayer):
-            raise TypeError("a model with PAST and FUTURE needs a cache of its own: pass none, or its new_cache()")
-        if layer.kept is None:
-            layer.keep(past_future.routing.prepare(memory.states, padding_mask))
-        return layer.kept
+        if cache is None:
+            return past_future.routing(source, None, padding_mask)
+        layer = routed_layer(cache.cross_attention_cache, -1)
+        if not layer.kept:
+            layer.kept = past_future.routing(source, None, padding_mask)
+        return SourceParts(*layer.kept)  # type: ignore[arg-type]
 
 
-class EndAtLongest(LogitsProcessor):
-    """Allow only `</s>` at the last position, as fairseq does. Its score is kept, unlike with `forced_eos_token_id`.
-
-    Args:
-        longest: the number of tokens, with the first and the last one.
-        end: the number of `</s>`.
-    """
-
-    def __init__(self, longest: int, end: int):
-        self.longest, self.end = longest, end
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        if input_ids.size(1) < self.longest - 1:
-            return scores
-        return torch.full_like(scores, -torch.inf).index_copy(
-            1, input_ids.new_tensor([self.end]), scores[:, [self.end]]
-        )
-
-
-def search_of_fairseq(config: CapsuleConfig) -> GenerationConfig:
-    """Return options of `generate()` that search as `fairseq-generate --beam 5` does."""
-    return GenerationConfig(
-        num_beams=5,
-        length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
-        early_stopping=True,  # a sentence is complete when it has as many translations as beams
-        # The first `</s>`, 200 words and the last `</s>`; the last one is not fed to the decoder.
-        max_length=min(202, config.max_target_positions + 1),
-        min_length=2,  # the first `</s>`, and no other one after it
-        suppress_tokens=[config.pad_token_id],
-        bos_token_id=config.bos_token_id,
-        pad_token_id=config.pad_token_id,
-        eos_token_id=config.eos_token_id,
-        decoder_start_token_id=config.decoder_start_token_id,
-    )
-
-
-class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
-    """The model. Its parameters have the names that they have in a checkpoint of fairseq, and start as there.
-
-    `generate()` searches as `search_of_fairseq` says, if no other options are given.
-    """
+class CapsuleModel(PreTrainedModel):
+    """The model without its loss: states for AutoModel. Parameters are named, and start, as those of fairseq."""
 
     config_class = CapsuleConfig
     config: CapsuleConfig
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
-    accepts_loss_kwargs = True  # a Trainer passes num_items_in_batch
+    _no_split_modules = ["Layer"]
+    _supports_sdpa = True
 
     def __init__(self, config: CapsuleConfig):
+        if config.share_all_embeddings:
+            config.source_vocab_size = config.vocab_size
         config.validate()  # options may have been set after it was built
         super().__init__(config)
         self.encoder, self.decoder = CapsuleEncoder(config), CapsuleDecoder(config)
@@ -276,42 +279,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         self._tied_weights_keys = {"decoder.output_projection.weight": f"{first}.embed_tokens.weight"}
         if config.share_all_embeddings:
             self._tied_weights_keys["decoder.embed_tokens.weight"] = "encoder.embed_tokens.weight"
-        self.generation_config = search_of_fairseq(config)
         self.post_init()
-
-    @classmethod
-    def from_baseline(
-        cls,
-        baseline: Union[str, "PathLike[str]", "CapsuleForConditionalGeneration"],
-        preset: Optional[str] = None,
-        **options: Any,
-    ) -> "CapsuleForConditionalGeneration":
-        """Start from a trained model, and add mechanisms to it: the fine-tuning of the papers.
-
-        PAST and FUTURE and the global representation start such that the model computes the logits of the baseline,
-        bit for bit. A log message states which parameters are new.
-
-        Args:
-            baseline: a model, or its folder.
-            preset: the mechanisms of this preset are added. The sizes stay those of the baseline.
-            options: further options of `CapsuleConfig`, such as `past_future="gdr"`.
-
-        Raises:
-            UserError: the new model does not have a parameter of the baseline, or the preset is unknown.
-        """
-        trained = baseline if isinstance(baseline, CapsuleForConditionalGeneration) else cls.from_pretrained(baseline)
-        if preset is not None:
-            CapsuleConfig.preset(preset)
-            added = {name: value for name, value in PRESETS[preset].items() if name not in {**BIG, **TINY}}
-            options = {**added, **options}
-        model = cls(CapsuleConfig(**{**trained.config.to_dict(), **options}))
-        new, unknown = model.load_state_dict(trained.state_dict(), strict=False)
-        if unknown:
-            raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")
-        places = sorted({".".join(name.split(".")[:2]) for name in new})
-        logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
-        model.generation_config = trained.generation_config
-        return model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise a module after those in it, and keep what was loaded from a file."""
@@ -333,20 +301,6 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         """Return False: transformers would not initialise a module whose parameters are all in modules in it."""
         return False
 
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False  # `forward` makes the cache
-
-    def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
-        processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
-        # The first one: sampling may leave out `</s>` before.
-        processors.insert(0, EndAtLongest(generation_config.max_length, self.config.eos_token_id))
-        return processors
-
-    def new_cache(self) -> EncoderDecoderCache:
-        """Return an empty cache for `forward`."""
-        return new_cache(self.config)
-
     def get_encoder(self, *_: Any, **__: Any) -> CapsuleEncoder:
         return self.encoder
 
@@ -356,47 +310,356 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.embed_tokens
 
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the table of the source, and of both sides if they share it."""
+        self.encoder.embed_tokens = value
+        if self.config.share_all_embeddings:
+            self.decoder.embed_tokens = value
+
     def get_output_embeddings(self) -> nn.Module:
         return self.decoder.output_projection
 
-    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, padded on either side with -100 or `<pad>`."""
-        padding = self._padding(labels)
-        first = (~padding).cumsum(1).eq(1) & ~padding
-        inputs = labels.roll(1, dims=1).masked_fill(first, self.config.decoder_start_token_id)
-        return inputs.masked_fill(padding, self.config.pad_token_id)
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        self.decoder.output_projection = new_embeddings
 
-    def _padding(self, labels: Tensor) -> Tensor:
-        return labels.eq(-100) | labels.eq(self.config.pad_token_id)
+    def resize_token_embeddings(
+        self, new_num_tokens: Optional[int] = None, pad_to_multiple_of: Optional[int] = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """Change the number of words: of both sides if they have as many; otherwise that of the source.
 
-    def _loss(
-        self, decoded: Decoded, labels: Tensor, padding_mask: Tensor, number: Union[Tensor, int, None]
-    ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """Return the loss divided by a number, by default that of the words, and the parts of `CapsuleOutput`."""
-        config, words = self.config, (~padding_mask).sum()
-        loss, likelihood = label_smoothed_cross_entropy(decoded.logits, labels, padding_mask, config.label_smoothing)
-        means = {"nll_loss": likelihood / words / math.log(2)}
-        if decoded.routed is not None:
-            weights = {"bow": config.bow_weight, "bca": config.bca_weight}
-            heads = {name: head for name, head in decoded.routed.heads.items() if weights[name]}
-            parts = guided_losses(
-                decoded.routed._replace(heads=heads), labels, padding_mask, reduction=config.guided_reduction
+        `resize_decoder_token_embeddings` changes that of the target alone.
+        """
+        both = self.config.source_vocab_size == self.config.vocab_size
+        resized = self._get_resized_embeddings(
+            self.encoder.embed_tokens, new_num_tokens, pad_to_multiple_of, mean_resizing
+        )
+        self.encoder.embed_tokens = resized
+        if both:
+            self._resize_target(len(resized.weight), mean_resizing)
+        self.config.source_vocab_size = len(resized.weight)
+        return resized
+
+    def resize_decoder_token_embeddings(self, new_num_tokens: int, mean_resizing: bool = True) -> nn.Embedding:
+        """Change the number of words of the target, whose dictionary is not that of the source."""
+        if self.config.share_all_embeddings:
+            raise UserError("the sides share their embeddings; call resize_token_embeddings")
+        self._resize_target(new_num_tokens, mean_resizing)
+        return self.decoder.embed_tokens
+
+    def _resize_target(self, number: int, mean_resizing: bool) -> None:
+        decoder = self.decoder
+        if not self.config.tie_word_embeddings:
+            decoder.output_projection = self._get_resized_lm_head(
+                decoder.output_projection, number, mean_resizing=mean_resizing
             )
-            weighted = {name: (weights[name], part.value) for name, part in parts.items()}
-            total, values, _ = weighted_sum(weighted, self.decoder.output_projection.weight)
-            loss = loss + total
-            for name, part in parts.items():
-                means[f"{name}_loss"] = values[name] / part.number / part.unit
-        return loss / (words if number is None else number), means
+        decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, number, None, mean_resizing)
+        self.config.vocab_size = self.vocab_size = number
+        self.tie_weights()
+
+    def _prepare_static_cache(self, cache_implementation: str, *args: Any, **options: Any) -> Cache:
+        if self.config.layer_types is not None:
+            raise UserError(f"cache_implementation {cache_implementation} cannot keep what routing needs; use dynamic")
+        return super()._prepare_static_cache(cache_implementation, *args, **options)  # type: ignore[misc]
+
+    def _decode(
+        self,
+        input_ids: Optional[Tensor],
+        attention_mask: Optional[Tensor],
+        decoder_input_ids: Optional[Tensor],
+        decoder_padding: Optional[Tensor],
+        encoder_outputs: Any,
+        cache: Optional[EncoderDecoderCache],
+        use_cache: bool,
+        output_attentions: Optional[bool],
+        output_hidden_states: Optional[bool],
+        inputs_embeds: Optional[Tensor],
+        decoder_inputs_embeds: Optional[Tensor],
+    ) -> Tuple[Decoded, Dict[str, Any]]:
+        """Encode and decode; the arguments are those of `CapsuleForConditionalGeneration.forward`.
+
+        Returns:
+            What the decoder gives, and the fields that all outputs of translation models have.
+        """
+        output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
+        output_hidden_states = (
+            self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        if encoder_outputs is None:
+            if input_ids is None and inputs_embeds is None:
+                raise ValueError("give input_ids, or inputs_embeds or encoder_outputs")
+            requested = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
+            encoded = self.encoder(input_ids, attention_mask, **requested, inputs_embeds=inputs_embeds)
+        else:
+            encoded = self._encoded(encoder_outputs, attention_mask)
+        if decoder_inputs_embeds is None:
+            if decoder_input_ids is None:
+                raise ValueError("give decoder_input_ids, or decoder_inputs_embeds or labels")
+            decoder_inputs_embeds = self.decoder.embed_tokens(decoder_input_ids)
+        if use_cache and cache is None:
+            cache = EncoderDecoderCache(DynamicCache(config=self.config), DynamicCache(config=self.config))
+        decoded = self.decoder(decoder_inputs_embeds, decoder_padding, encoded, cache, output_attentions)
+        fields = {
+            "cache": cache,
+            "decoder_hidden_states": decoded.states if output_hidden_states else None,
+            "decoder_attentions": decoded.self_attentions if output_attentions else None,
+            "cross_attentions": decoded.cross_attentions if output_attentions else None,
+            "encoder_last_hidden_state": encoded.last_hidden_state,
+            "encoder_hidden_states": encoded.hidden_states,
+            "encoder_attentions": encoded.attentions,
+        }
+        return decoded, fields
+
+    def _encoded(self, given: Any, attention_mask: Optional[Tensor]) -> CapsuleEncoderOutput:
+        """Return outputs of an encoder as our own, with the padding of the mask if there is one."""
+        if not isinstance(given, ModelOutput):
+            vectors = [
+                part for part in given if isinstance(part, Tensor) and part.dim() == 2 and part.dtype != torch.bool
+            ]
+            given = {"last_hidden_state": given[0], "vector": vectors[0] if vectors else None}
+        encoded = CapsuleEncoderOutput(
+            **{name: given.get(name) for name in CapsuleEncoderOutput.__dataclass_fields__}  # type: ignore[attr-defined]
+        )
+        states = encoded.last_hidden_state
+        assert states is not None
+        if attention_mask is not None:
+            encoded.padding_mask = attention_mask.eq(0)
+        elif encoded.padding_mask is None:
+            encoded.padding_mask = torch.zeros(states.shape[:2], dtype=torch.bool, device=states.device)
+        if encoded.vector is None and self.encoder.global_representation is not None:
+            raise ValueError("encoder_outputs must have the vector of the sentence, as this model's encoder returns it")
+        return encoded
 
     @can_return_tuple
+    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Optional[Tensor] = None,
         attention_mask: Optional[Tensor] = None,
         decoder_input_ids: Optional[Tensor] = None,
         decoder_attention_mask: Optional[Tensor] = None,
-        encoder_outputs: Optional[CapsuleEncoderOutput] = None,
+        encoder_outputs: Any = None,
+        cache: Optional[EncoderDecoderCache] = None,
+        use_cache: Optional[bool] = None,
+        output_attentions: Optional[bool] = None,
+        output_hidden_states: Optional[bool] = None,
+        inputs_embeds: Optional[Tensor] = None,
+        decoder_inputs_embeds: Optional[Tensor] = None,
+    ) -> Union[Seq2SeqModelOutput, Tuple[Any, ...]]:
+        """Compute the states `[B, T, C]` that the output layer reads; arguments as in
+        `CapsuleForConditionalGeneration.forward`."""
+        decoded, fields = self._decode(
+            input_ids,
+            attention_mask,
+            decoder_input_ids,
+            None if decoder_attention_mask is None else decoder_attention_mask.eq(0),
+            encoder_outputs,
+            cache,
+            self._caches(use_cache),
+            output_attentions,
+            output_hidden_states,
+            inputs_embeds,
+            decoder_inputs_embeds,
+        )
+        return Seq2SeqModelOutput(last_hidden_state=decoded.features, **fields)
+
+    def _caches(self, use_cache: Optional[bool]) -> bool:
+        """Return whether a cache is made: by default not in training, and not where layers are computed again."""
+        if self.training and self.is_gradient_checkpointing and torch.is_grad_enabled():
+            return False
+        return self.config.use_cache and not self.training if use_cache is None else use_cache
+
+
+class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
+    """The model, with its loss.
+
+    `generate()` searches as `search_of_fairseq` says, if no other options are given.
+    """
+
+    accepts_loss_kwargs = True  # a Trainer passes num_items_in_batch
+
+    def __init__(self, config: CapsuleConfig):
+        super().__init__(config)
+        self.generation_config = search_of_fairseq(config)
+
+    @classmethod
+    def from_baseline(
+        cls,
+        baseline: Union[str, "PathLike[str]", "CapsuleForConditionalGeneration"],
+        preset: Optional[str] = None,
+        **options: Any,
+    ) -> "CapsuleForConditionalGeneration":
+        """Start from a trained model, and add mechanisms to it: the fine-tuning of the papers.
+
+        PAST and FUTURE and the global representation start such that the model computes the logits of the baseline,
+        bit for bit. A log message states which parameters are new.
+
+        Args:
+            baseline: a model, or its folder, which is read in float32: training in float16 ends in NaN.
+            preset: the mechanisms of this preset are added. The sizes stay those of the baseline.
+            options: further options of `CapsuleConfig`, such as `past_future="gdr"`.
+
+        Raises:
+            UserError: the new model does not have a parameter of the baseline, or the preset is unknown.
+        """
+        trained = baseline
+        if not isinstance(trained, CapsuleForConditionalGeneration):
+            trained = cls.from_pretrained(trained, dtype=torch.float32)
+        if preset is not None:
+            CapsuleConfig.preset(preset)
+            added = {name: value for name, value in PRESETS[preset].items() if name not in {**BIG, **TINY}}
+            options = {**added, **options}
+        model = cls(CapsuleConfig(**{**trained.config.to_dict(), **options}))
+        new, unknown = model.load_state_dict(trained.state_dict(), strict=False)
+        if unknown:
+            raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")
+        places = sorted({".".join(name.split(".")[:2]) for name in new})
+        logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
+        model.generation_config = trained.generation_config
+        return model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_pretrained_translation(
+        cls,
+        original: Union[str, "PathLike[str]", PreTrainedModel],
+        preset: Optional[str] = None,
+        **options: Any,
+    ) -> "CapsuleForConditionalGeneration":
+        """Start from a pretrained translation model of transformers: FSMT, Marian, M2M-100, NLLB-200, BART or mBART.
+
+        The new model has its logits, its generation options and, with a preset or options, further mechanisms
+        (`from_baseline`). Its tokenizer stays in use. Options of training without a counterpart are dropped with a
+        warning.
+
+        Args:
+            original: a model, its folder, or its name on the hub.
+            preset, options: as in `from_baseline`.
+
+        Raises:
+            UserError: the model is of another class, or has what cannot be expressed; or see `from_baseline`.
+        """
+        return cls.from_baseline(plain_model(original, cls), preset, **options)
+
+    def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
+        processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
+        return processors_of_fairseq(processors, generation_config)
+
+    def _get_stopping_criteria(self, *args: Any, tokenizer: Any = None, **options: Any) -> Any:
+        # The words that stop are those of a translation.
+        with tokenizer.of_targets() if isinstance(tokenizer, CapsuleTokenizer) else nullcontext():
+            return super()._get_stopping_criteria(*args, tokenizer=tokenizer, **options)  # type: ignore[misc]
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, padded on either side with -100 or `<pad>`.
+
+        A label of -100 between others is no word to predict, and `<pad>` as an input.
+        """
+        ignored, outside = self._ignored(labels), self._outside(labels)
+        first = (~outside).cumsum(1).eq(1) & ~outside
+        words = labels.masked_fill(ignored, self.config.pad_token_id)
+        inputs = words.roll(1, dims=1).masked_fill(first, self.config.decoder_start_token_id)
+        return inputs.masked_fill(outside, self.config.pad_token_id)
+
+    def _ignored(self, labels: Tensor) -> Tensor:
+        return labels.eq(-100) | labels.eq(self.config.pad_token_id)
+
+    def _outside(self, labels: Tensor) -> Tensor:
+        """Return where labels are padding: before the first word and after the last one."""
+        words = (~self._ignored(labels)).long()
+        return words.cumsum(1).eq(0) | words.flip(1).cumsum(1).flip(1).eq(0)
+
+    def _loss(
+        self, decoded: Decoded, logits: Tensor, labels: Tensor, number: Union[Tensor, int, None]
+    ) -> Tuple[Tensor, Dict[str, Tensor]]:
+        """Return the loss divided by a number, by default that of the words, and the parts of `CapsuleOutput`."""
+        config, padding_mask = self.config, self._ignored(labels)
+        words = (~padding_mask).sum()
+        loss, likelihood = label_smoothed_cross_entropy(logits, labels, padding_mask, config.label_smoothing)
+        means = {"nll_loss": likelihood / words / math.log(2)}
+        if decoded.routed is not None and self.decoder.past_future is not None:
+            weights = {"bow": config.bow_weight, "bca": config.bca_weight}
+            output_layer: Any = self.decoder.output_projection
+            parts = guided_losses(
+                self.decoder.past_future.with_heads(decoded.routed, [name for name in weights if weights[name]]),
+                labels,
+                padding_mask,
+                reduction=config.guided_reduction,
+                layer=None if is_bare(output_layer) and output_layer.bias is None else output_layer,
+            )
+            weighted = {name: (weights[name], part.value) for name, part in parts.items()}
+            total, values, _ = weighted_sum(weighted, output_layer.weight)
+            loss = loss + total
+            for name, part in parts.items():
+                means[f"{name}_loss"] = values[name] / part.number / part.unit
+        return loss / (words if number is None else number), means
+
+    @contextmanager
+    def _recorded_routing(self) -> Iterator[Dict[str, Any]]:
+        """Record what the modules of a forward pass route, within a `with`."""
+        found: Dict[str, Any] = {}
+
+        def record_capsules(side: str) -> Callable[..., None]:
+            def record(module: Any, args: Any, options: Any, _: Any) -> None:
+                for name, part in zip(("vertical", "horizontal"), module.capsules(*args, **options)):
+                    if part is not None:
+                        found[f"{side}_{name}"] = (*found.get(f"{side}_{name}", ()), part)
+
+            return record
+
+        def record_gate(module: Any, args: Any, _: Any) -> None:
+            found["global_gate"] = module.gate(*args)
+
+        handles = []
+        for side in ("encoder", "decoder"):
+            routings = (layer.self_attn.routing for layer in getattr(self, side).layers)
+            hook = record_capsules(side)
+            handles += [part.register_forward_hook(hook, with_kwargs=True) for part in routings if part is not None]
+        if isinstance(self.decoder.context_gate, ContextGate):
+            handles.append(self.decoder.context_gate.register_forward_hook(record_gate))
+        try:
+            yield found
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def generate(
+        self, inputs: Optional[Tensor] = None, *args: Any, output_routing: bool = False, **options: Any
+    ) -> Any:
+        """Generate as every model of transformers.
+
+        Args:
+            output_routing: whether the result, with `return_dict_in_generate=True`, has `routing` as `CapsuleOutput`.
+                It is computed from the found sequences in one pass.
+        """
+        found = super().generate(inputs, *args, **options)
+        if not output_routing:
+            return found
+        if isinstance(found, Tensor):
+            raise UserError("output_routing needs return_dict_in_generate=True")
+        source = {name: options.get(name) for name in ("input_ids", "attention_mask", "inputs_embeds")}
+        source["input_ids"] = inputs if source["input_ids"] is None else source["input_ids"]
+        given = {name: value for name, value in source.items() if value is not None}
+        times = len(found.sequences) // len(next(iter(given.values())))
+        repeated = {name: value.repeat_interleave(times, dim=0) for name, value in given.items()}
+        with torch.no_grad():
+            output = self(**repeated, decoder_input_ids=found.sequences[:, :-1], output_routing=True)
+        found["routing"] = output.routing
+        return found
+
+    def _warn_of_float16(self) -> None:
+        if any(weight.requires_grad and weight.dtype == torch.float16 for weight in self.parameters()):
+            logger.warning_once(
+                "training float16 weights ends in NaN without a master copy; load the model with dtype=torch.float32"
+            )
+
+    @can_return_tuple
+    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
+    def forward(
+        self,
+        input_ids: Optional[Tensor] = None,
+        attention_mask: Optional[Tensor] = None,
+        decoder_input_ids: Optional[Tensor] = None,
+        decoder_attention_mask: Optional[Tensor] = None,
+        encoder_outputs: Any = None,
         cache: Optional[EncoderDecoderCache] = None,
         labels: Optional[Tensor] = None,
         use_cache: Optional[bool] = None,
@@ -405,6 +668,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         inputs_embeds: Optional[Tensor] = None,
         decoder_inputs_embeds: Optional[Tensor] = None,
         num_items_in_batch: Union[Tensor, int, None] = None,
+        output_routing: bool = False,
     ) -> Union[CapsuleOutput, Tuple[Any, ...]]:
         """Compute the logits of the next tokens, and the loss `(label-smoothed NLL + Σ weight · loss) / words`.
 
@@ -414,58 +678,59 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
             decoder_input_ids: `[B, T]`, `</s>` and the target; with a cache only the new tokens.
             decoder_attention_mask: `[B, T]`, 0 at padding, also of the tokens in the cache. Padding on the right needs
                 none.
-            encoder_outputs: what the encoder of this model returned, instead of `input_ids`.
-            cache: of an earlier call, or of `new_cache()`.
-            labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`.
+            encoder_outputs: what the encoder of this model returned, instead of `input_ids`, also as a tuple.
+            cache: of an earlier call, or of `DynamicCache(config=model.config)` for both attentions.
+            labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`. Then there
+                is no cache.
             use_cache: whether the result has a cache for the next call; by default not in training.
+            output_attentions, output_hidden_states: by default as the configuration says.
             inputs_embeds: `[B, I, C]`, embeddings of the source as `get_input_embeddings()` gives them, instead of
                 `input_ids`.
             decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`.
             num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
                 words in all batches whose gradients are summed.
+            output_routing: whether the result has `routing`, of a whole target without a cache.
 
         Raises:
-            ValueError: no source or no target is given.
-            TypeError: `encoder_outputs` or `cache` are those of another model.
+            ValueError: no source or no target is given, labels or `output_routing` are given with a cache, or
+                `encoder_outputs` lack what this model needs.
+            TypeError: the cache is none of this configuration.
         """
-        if encoder_outputs is None:
-            if input_ids is None and inputs_embeds is None:
-                raise ValueError("give input_ids, or inputs_embeds or encoder_outputs")
-            options = (attention_mask, output_attentions, output_hidden_states)
-            encoder_outputs = self.encoder(input_ids, *options, inputs_embeds=inputs_embeds)
-        elif not isinstance(encoder_outputs, CapsuleEncoderOutput):
-            raise TypeError("encoder_outputs must be what the encoder of this model returned")
-        if decoder_inputs_embeds is None:
-            if decoder_input_ids is None:
-                if labels is None:
-                    raise ValueError("give decoder_input_ids, or decoder_inputs_embeds or labels")
+        decoder_padding = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
+        if cache is not None and (output_routing or labels is not None):
+            raise ValueError("labels and output_routing need the whole target: give no cache")
+        if labels is not None:
+            if use_cache:
+                logger.warning_once("use_cache is False where labels are given")
+            if decoder_padding is None:
+                decoder_padding = self._outside(labels)
+            if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-            decoder_inputs_embeds = self.decoder.embed_tokens(decoder_input_ids)
-        if use_cache is None:
-            use_cache = self.config.use_cache and labels is None and not self.training
-        if use_cache and cache is None:
-            cache = self.new_cache()
-        padding_mask = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
-        if padding_mask is None and labels is not None:
-            padding_mask = self._padding(labels)
-        decoded = self.decoder(decoder_inputs_embeds, padding_mask, encoder_outputs, cache)
+        with self._recorded_routing() if output_routing else nullcontext() as routing:
+            decoded, fields = self._decode(
+                input_ids,
+                attention_mask,
+                decoder_input_ids,
+                decoder_padding,
+                encoder_outputs,
+                cache,
+                labels is None and not output_routing and self._caches(use_cache),
+                output_attentions,
+                output_hidden_states,
+                inputs_embeds,
+                decoder_inputs_embeds,
+            )
+        if routing is not None and decoded.routed is not None:
+            routing["assignment"] = decoded.routed.assignment
+        logits = self.decoder.output_projection(decoded.features)
+        if self.training and labels is not None and not is_traced():
+            self._warn_of_float16()
         loss = losses = None
         if labels is not None:
-            loss, losses = self._loss(decoded, labels, self._padding(labels), num_items_in_batch)
-        elif self.training and decoded.routed is not None and decoded.routed.heads:
+            loss, losses = self._loss(decoded, logits, labels, num_items_in_batch)
+        elif self.training and self.config.guided_heads != "none":
             # The label smoothing of a Trainer takes the labels away, for instance.
             logger.warning_once(
                 "without labels the losses of PAST and FUTURE are not computed; set label_smoothing here"
             )
-        return CapsuleOutput(
-            loss=loss,
-            losses=losses,
-            logits=decoded.logits,
-            cache=cache,
-            decoder_hidden_states=decoded.states if output_hidden_states else None,
-            decoder_attentions=decoded.self_attentions if output_attentions else None,
-            cross_attentions=decoded.cross_attentions if output_attentions else None,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
-        )
+        return CapsuleOutput(loss=loss, losses=losses, logits=logits, routing=routing, **fields)

@@ -2,9 +2,10 @@
 
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from transformers import PreTrainedTokenizer
 
@@ -25,7 +26,10 @@ class CapsuleTokenizer(PreTrainedTokenizer):
 
     A source is tokenised and split into subwords, and a target (`text_target`) as its language is. A translation is
     joined and detokenised. Only the libraries that the model needs are imported: sacremoses, jieba,
-    subword-nmt or sentencepiece. Special tokens in a text are words like others.
+    subword-nmt or sentencepiece. Special tokens in a text are words like others: a control symbol is an unknown word.
+
+    Numbers are read as those of the target; `decode` and `convert_ids_to_tokens` take `use_source_tokenizer=True` for
+    those of a source.
 
     Args:
         vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
@@ -55,7 +59,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         **options: Any,
     ):
         words = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
-        self._target_words: List[str] = words["target"]
+        self._words: Dict[str, List[str]] = {side: words[side] for side in ("source", "target")}
         self._source_numbers, self._target_numbers = (
             {word: number for number, word in enumerate(words[side])} for side in ("source", "target")
         )
@@ -71,6 +75,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         for token in ({**special, **options}[name] for name in special):
             if self._source_numbers.get(str(token)) != self._target_numbers.get(str(token)):
                 raise UserError(f"{vocabulary}: {token} must have the same number in both dictionaries")
+        self._controls = {str({**special, **options}[name]) for name in ("bos_token", "pad_token", "eos_token")}
         super().__init__(source=source, target=target, **{**special, **options, **fixed})
 
     @property
@@ -83,26 +88,53 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         return len(self._source_numbers)
 
     def get_vocab(self) -> Dict[str, int]:
-        """Return the numbers of the source words."""
-        return dict(self._source_numbers)
+        """Return the numbers of the source words; in the mode for targets those of the target words."""
+        return dict(self._numbers)
+
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        for token in map(str, new_tokens):
+            if token and token not in self._source_numbers:
+                raise UserError(f"{token} is not in the dictionaries, which are fixed; train with a text that has it")
+        return super()._add_tokens(list(new_tokens), special_tokens=special_tokens)
 
     def _tokenize(self, text: str, **_: Any) -> List[str]:
-        return self._side.encode(text).split()
+        return [str(self.unk_token) if word in self._controls else word for word in self._side.encode(text).split()]
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._numbers.get(token, self._numbers[str(self.unk_token)])
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self._target_words[index]
+        return self._word(index, "target")
+
+    def _word(self, number: int, side: str) -> str:
+        if not 0 <= number < len(self._words[side]):
+            raise UserError(f"no word has the number {number}; replace -100 in labels by pad_token_id")
+        return self._words[side][number]
 
     def convert_ids_to_tokens(  # type: ignore[override]
-        self, ids: Union[int, Sequence[int]], skip_special_tokens: bool = False
+        self, ids: Union[int, Sequence[int]], skip_special_tokens: bool = False, use_source_tokenizer: bool = False
     ) -> Union[str, List[str]]:
-        """Return words of the target. `skip_special_tokens` keeps the unknown word, as fairseq does."""
+        """Return words of the target, or of the source. `skip_special_tokens` keeps the unknown word, as fairseq does.
+
+        Raises:
+            UserError: a number is none of a word, such as -100.
+        """
+        side = "source" if use_source_tokenizer else "target"
         if isinstance(ids, int):
-            return self._target_words[ids]
+            return self._word(ids, side)
         skipped = {self.bos_token_id, self.pad_token_id, self.eos_token_id} if skip_special_tokens else ()
-        return [self._target_words[number] for number in map(int, ids) if number not in skipped]
+        return [self._word(number, side) for number in map(int, ids) if number not in skipped]
+
+    def _decode(  # type: ignore[override]
+        self,
+        token_ids: Union[int, Sequence[int]],
+        skip_special_tokens: bool = False,
+        use_source_tokenizer: bool = False,
+        **_: Any,
+    ) -> str:
+        ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        tokens = self.convert_ids_to_tokens(ids, skip_special_tokens, use_source_tokenizer)
+        return (self._source if use_source_tokenizer else self._target).decode(" ".join(tokens))
 
     def convert_tokens_to_string(self, tokens: List[str]) -> str:
         """Join the subwords of a translation and detokenise it."""
@@ -113,6 +145,15 @@ class CapsuleTokenizer(PreTrainedTokenizer):
 
     def _switch_to_target_mode(self) -> None:
         self._side, self._numbers = self._target, self._target_numbers
+
+    @contextmanager
+    def of_targets(self) -> Iterator[None]:
+        """Read texts, and give the vocabulary, as those of the target, within a `with`."""
+        self._switch_to_target_mode()
+        try:
+            yield
+        finally:
+            self._switch_to_input_mode()
 
     def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:
         saved = []

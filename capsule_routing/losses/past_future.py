@@ -4,7 +4,7 @@ Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y
 """
 
 import math
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -14,6 +14,9 @@ from capsule_routing.functions.types import Mask
 from capsule_routing.losses.loss import Loss
 from capsule_routing.losses.vocabulary import VocabularyLoss, weighted_sum
 
+Layer = Callable[[Tensor], Tensor]
+Linear = Union[Tensor, Layer]  # a weight, or a layer whose weight alone does not stand for it
+
 
 def guided_losses(
     routed: Any,
@@ -22,6 +25,7 @@ def guided_losses(
     *,
     reduction: str = "mean",
     steps: float = 1.0,
+    layer: Optional[Layer] = None,
 ) -> Dict[str, Loss]:
     """Return the losses whose heads are in `routed.heads`, by name, for `weighted_sum`.
 
@@ -35,11 +39,18 @@ def guided_losses(
         routed: a `modules.PastFutureOutput`.
         target, padding_mask, steps: as for `bag_of_words_loss`.
         reduction: "mean" or "sum", that of the `HolisticContext`; another one raises a ValueError.
+        layer: the output layer, `[…, C]` to `[…, V]`, if its weight alone does not stand for it, as with an adapter.
+            The bags are then computed from its logits.
     """
     losses = {}
     if "bow" in routed.heads:
         past, future = routed.heads["bow"]
-        bags = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
+        options = {"reduction": reduction, "steps": steps}
+        bags = (
+            bags_of_words(past, future, target, padding_mask, **options)
+            if layer is None
+            else bags_from_logits(past, future, layer, target, padding_mask, **options)
+        )
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
         count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
@@ -101,11 +112,8 @@ def bags_of_words(
     steps: float = 1.0,
 ) -> VocabularyLoss:
     """Return the bag-of-words loss before it is computed, for `weighted_sum`. The arguments are those of the loss."""
-    _check(reduction)
-    valid = _valid(target, padding_mask)
-    step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
-    past, future = past.to(step_weights.dtype), future.to(step_weights.dtype)
-    word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    valid, sizes, word_weights = _word_weights(target, padding_mask, reduction, steps, past.dtype)
+    past, future = past.to(word_weights.dtype), future.to(word_weights.dtype)
     # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
     # So the embedding of word τ has a product with Σ_{t>τ} w^P_t Ω^P_t + Σ_{t≤τ} w^F_t Ω^F_t.
     weighted = [weights.unsqueeze(-1) * part for weights, part in zip(word_weights, (past, future))]
@@ -116,6 +124,40 @@ def bags_of_words(
         rows = weights.nonzero().squeeze(1)
         features, weights = features[rows], weights[rows]
     return VocabularyLoss(features, weights, target.masked_fill(~valid, 0).flatten(), of_words.flatten(0, 1))
+
+
+def bags_from_logits(
+    past: Tensor,
+    future: Tensor,
+    layer: Layer,
+    target: Tensor,
+    padding_mask: Mask = None,
+    *,
+    reduction: str = "mean",
+    steps: float = 1.0,
+) -> Tensor:
+    """Compute the bag-of-words loss from the logits of a layer, `[…, C]` to `[…, V]`, in place of embeddings."""
+    valid, _, weights = _word_weights(target, padding_mask, reduction, steps, past.dtype)
+    words, number = target.masked_fill(~valid, 0), valid.cumsum(1)
+    earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
+    inside = valid.unsqueeze(1) & valid.unsqueeze(2)
+    loss = weights.new_zeros(())
+    for features, of_step, bag in zip((past, future), weights, (earlier & inside, ~earlier & inside)):
+        log_probabilities = layer(features).log_softmax(-1, dtype=weights.dtype)
+        of_words = log_probabilities.gather(2, words.unsqueeze(1).expand_as(bag))
+        loss = loss - (of_step.unsqueeze(2) * of_words.masked_fill(~bag, 0)).sum()
+    return loss
+
+
+def _word_weights(
+    target: Tensor, padding_mask: Mask, reduction: str, steps: float, dtype: torch.dtype
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Return where the target has words `[B, T]`, and of the two bags the sizes and weights of words `[2, B, T]`."""
+    _check(reduction)
+    valid = _valid(target, padding_mask)
+    step_weights, sizes = _step_weights(valid, steps, dtype), _bag_sizes(valid)
+    weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    return valid, sizes, weights
 
 
 def _check(reduction: str) -> None:
@@ -212,8 +254,8 @@ def content_agreement_loss(
     past: Tensor,
     future: Tensor,
     state: Tensor,
-    past_weight: Tensor,
-    future_weight: Tensor,
+    past_weight: Linear,
+    future_weight: Linear,
     padding_mask: Mask = None,
     *,
     reduction: str = "mean",
@@ -230,7 +272,7 @@ def content_agreement_loss(
         past: `Ω^P` `[B, T, P]`.
         future: `Ω^F` `[B, T, P]`.
         state: `z` `[B, T, C]`.
-        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum".
+        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum"; or layers in their place.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
         reduction: "mean" or "sum"; another one raises a ValueError.
 
@@ -251,9 +293,17 @@ def content_agreement_loss(
         step_weights = valid.to(exact) / length.squeeze(-1).clamp(min=1)
         distances = []
         for content, weight, mean in ((past, past_weight, until), (future, future_weight, from_here)):
-            content, weight = content.to(exact), weight.to(exact).t()
+            content = content.to(exact)
             if reduction == "sum":
-                distances.append((content - mean @ weight).square().sum(-1))
+                distances.append((content - _mapped(mean, weight)).square().sum(-1))
             else:
-                distances.append((content @ weight - mean).square().mean(-1))
+                distances.append((_mapped(content, weight) - mean).square().mean(-1))
         return ((distances[0] + distances[1]) * step_weights).sum()
+
+
+def _mapped(rows: Tensor, weight: Linear) -> Tensor:
+    """Apply a weight in the precision of the rows, or a layer in its own."""
+    if isinstance(weight, Tensor):
+        return rows @ weight.to(rows.dtype).t()
+    of_layer: Any = next(weight.parameters(), rows) if hasattr(weight, "parameters") else rows
+    return weight(rows.to(of_layer.dtype)).to(rows.dtype)

@@ -8,9 +8,9 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from capsule_routing.functions import horizontal_routing, in_float32, vertical_routing
-from capsule_routing.functions.compiled import compiled_form
+from capsule_routing.functions.compiled import compiled_form, is_traced
 from capsule_routing.functions.types import Factors, Mask
-from capsule_routing.modules.layers import zero_
+from capsule_routing.modules.layers import is_bare, zero_
 
 # In training, the routing of longer sentences is computed again in the backward pass. At this length Base would keep
 # 1.5 times as much for it as without routing.
@@ -85,11 +85,11 @@ class AttentionRouting(nn.Module):
 
     def forward(self, logits: Tensor, padding_mask: Mask = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
-        if self.compiled and torch.is_grad_enabled():
+        if self.compiled and torch.is_grad_enabled() and not is_traced():
             if padding_mask is None:  # torch compiles few variants of a function, then it runs the function as it is
                 padding_mask = logits.new_zeros(logits.size(0), logits.size(2), dtype=torch.bool)
             return compiled_form(AttentionRouting._routed)(self, logits, padding_mask, factors)
-        if torch.is_grad_enabled() and logits.size(3) > LONGEST_SAVED:
+        if torch.is_grad_enabled() and not is_traced() and logits.size(3) > LONGEST_SAVED:
             options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing in it is random
             return checkpoint(self._routed, logits, padding_mask, factors, **options)
         return self._routed(logits, padding_mask, factors)
@@ -128,6 +128,11 @@ class AttentionRouting(nn.Module):
         """
         assert self.acceptance is not None
         omega, weights = vertical_routing(logits, self.iterations, padding_mask=padding_mask)
-        weight, bias = (part.to(weights.dtype) for part in (self.acceptance.weight, self.acceptance.bias))
-        acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
-        return acceptance[:, :, None, None], omega.unsqueeze(1)
+        sums = weights.sum(2)
+        if is_bare(self.acceptance):
+            weight, bias = (part.to(weights.dtype) for part in (self.acceptance.weight, self.acceptance.bias))
+            acceptance = nn.functional.linear(sums, weight, bias)
+        else:
+            of_layer = next(self.acceptance.parameters(), sums)  # a quantised layer has none, and reads float32
+            acceptance = self.acceptance(sums.to(of_layer.dtype)).to(weights.dtype)
+        return acceptance.softmax(dim=-1)[:, :, None, None], omega.unsqueeze(1)

@@ -184,8 +184,11 @@ class GlobalRepresentation(nn.Module):
             return self.poolings[-1](states[-1], padding_mask)
         if len(states) != len(self.poolings):
             raise ValueError(f"{len(self.poolings)} poolings need the output of as many layers, not of {len(states)}")
-        together: Any = self.poolings[0].together
-        pooled = together(self.poolings, states, padding_mask)
+        if all(map(layers.has_no_hooks, self.poolings)):
+            together: Any = self.poolings[0].together
+            pooled = together(self.poolings, states, padding_mask)
+        else:
+            pooled = layers.stacked([pool(hidden, padding_mask) for pool, hidden in zip(self.poolings, states)])
         vector = torch.zeros_like(pooled[0])
         for layer in pooled:
             vector = self.aggregation(layer, vector)
@@ -209,6 +212,9 @@ class ContextGate(nn.Module):
 
     def gate(self, state: Tensor, vector: Tensor) -> Tensor:
         """Compute `g` `[B, T, d]` from states `[B, T, d]` and a vector `[B, d]`."""
+        if not layers.is_bare(self.projection):
+            pairs = torch.cat([state, vector.unsqueeze(1).expand(-1, state.size(1), -1)], dim=-1)
+            return torch.sigmoid(self.projection(pairs))
         of_state, of_vector = self.projection.weight.chunk(2, dim=1)
         shift = nn.functional.linear(vector, of_vector, self.projection.bias)
         return torch.sigmoid(nn.functional.linear(state, of_state) + shift.unsqueeze(1))

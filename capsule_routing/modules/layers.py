@@ -56,6 +56,16 @@ def zero_(linear: nn.Module) -> None:
         nn.init.zeros_(weight)
 
 
+def is_bare(linear: nn.Module) -> bool:
+    """Return whether the weight of a linear layer stands for the layer: it has no hooks, adapters or quantisation."""
+    return type(linear) is nn.Linear and has_no_hooks(linear)
+
+
+def has_no_hooks(module: nn.Module) -> bool:
+    """Return whether a call of a module is a call of its class's `forward`. Offloading replaces it, for instance."""
+    return not (module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__)
+
+
 def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> Tensor:
     """Apply `M` networks of `feed_forward`, each to its own inputs `[M, B, C]`, with one product per linear layer."""
     first, last = ([cast(nn.Linear, network[index]) for network in networks] for index in (0, 2))
@@ -63,6 +73,8 @@ def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> 
 
 
 def _linear_together(layers: Sequence[nn.Linear], inputs: Tensor) -> Tensor:
+    if not all(map(is_bare, layers)):
+        return stacked([layer(rows) for layer, rows in zip(layers, inputs)])
     weight, bias = stacked([layer.weight for layer in layers]), stacked([layer.bias for layer in layers])
     return torch.baddbmm(bias.unsqueeze(1), inputs, weight.transpose(1, 2))
 

@@ -6,7 +6,7 @@ the order PAST, FUTURE, redundant.
 """
 
 import math
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from capsule_routing.modules.layers import (
     cast_votes,
     check_positive,
     feed_forward,
+    is_bare,
     normal_,
     parameter,
     xavier,
@@ -57,19 +58,29 @@ class PastFutureRouting(nn.Module):
         """Compute `forward` from the result of `prepare`."""
         raise NotImplementedError
 
-    def forward(self, source: Tensor, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
+    def forward(
+        self,
+        source: Optional[Tensor],
+        state: Optional[Tensor],
+        padding_mask: Mask = None,
+        parts: Optional[SourceParts] = None,
+    ) -> Any:
         """Separate a source sentence for every decoder state.
 
         Args:
-            source: `h` `[B, I, source_dim]`.
-            state: `z` `[B, T, state_dim]`.
+            source: `h` `[B, I, source_dim]`; not read with `parts`.
+            state: `z` `[B, T, state_dim]`; None for the first half alone.
             padding_mask: `[B, I]`, True marks padding of the source.
+            parts: the result of the first half, from an earlier call.
 
         Returns:
             `RoutingResult` with capsules `[B, T, N, D]` and coupling `[B, T, I, M]`, 0 at padding. `M` is the number of
-            capsules `N`, or of classes of CLF.
+            capsules `N`, or of classes of CLF. Without states: `SourceParts`.
         """
-        return self.route(self.prepare(source, padding_mask), state, padding_mask)
+        if parts is None:
+            assert source is not None
+            parts = self.prepare(source, padding_mask)
+        return parts if state is None else self.route(parts, state, padding_mask)
 
 
 class GuidedDynamicRouting(PastFutureRouting):
@@ -232,7 +243,7 @@ class PastFutureOutput(NamedTuple):
         coupling: the share of each source word in each capsule, `[B, T, I, M]`.
         capsules_per_content: the number of PAST capsules; they are followed by as many FUTURE capsules.
         heads: what the heads of the guided losses computed, for PAST and FUTURE, by the name of the loss: `W^P Ω^P` and
-            `W^F Ω^F` `[B, T, C]` of "bow", the weights of "bca". Empty while decoding.
+            `W^F Ω^F` `[B, T, C]` of "bow", the weights or layers of "bca". Empty while decoding.
     """
 
     state: Tensor
@@ -240,7 +251,7 @@ class PastFutureOutput(NamedTuple):
     future: Tensor
     coupling: Tensor
     capsules_per_content: int
-    heads: Mapping[str, Tuple[Tensor, ...]] = {}
+    heads: Mapping[str, Tuple[Any, ...]] = {}
 
     @property
     def assignment(self) -> Tensor:
@@ -309,7 +320,7 @@ class HolisticContext(nn.Module):
         Returns:
             `o` `[B, T, C]`, and the states, capsules and coupling that it was computed from.
         """
-        routed = self.routing.route(parts, state, padding_mask)
+        routed = self.routing(None, state, padding_mask, parts)
         count = self.capsules_per_content
         contents = routed.capsules[:, :, : 2 * count].flatten(2)
         output = state + self.feed_forward(torch.cat([state, contents], dim=-1))
@@ -321,16 +332,24 @@ class HolisticContext(nn.Module):
         assert self.bow is not None
         return self.bow["past"](routed.past), self.bow["future"](routed.future)
 
-    def with_heads(self, routed: PastFutureOutput) -> PastFutureOutput:
-        """Add what the heads of the losses compute; without heads that are frozen, which no loss uses.
+    def with_heads(self, routed: PastFutureOutput, names: Optional[Collection[str]] = None) -> PastFutureOutput:
+        """Add what the heads of the losses compute; by default without heads that are frozen.
 
         Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
+        A layer with an adapter, for instance, stands for itself.
+
+        Args:
+            routed: the second result of `context`.
+            names: the heads, of those that there are.
         """
-        heads: Dict[str, Tuple[Tensor, ...]] = {}
-        if self.bow is not None and _trained(self.bow):
+        heads: Dict[str, Tuple[Any, ...]] = {}
+        if self.bow is not None and (_trained(self.bow) if names is None else "bow" in names):
             heads["bow"] = self.predicted_bags(routed)
-        if self.bca is not None and _trained(self.bca):
-            heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
+        if self.bca is not None and (_trained(self.bca) if names is None else "bca" in names):
+            linears: Tuple[Any, ...] = (self.bca["past"], self.bca["future"])
+            heads["bca"] = tuple(
+                linear.weight.view_as(linear.weight) if is_bare(linear) else linear for linear in linears
+            )
         return routed._replace(heads=heads)
 
 

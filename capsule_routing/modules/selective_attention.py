@@ -74,21 +74,21 @@ class SelectiveAttention(nn.Module):
         Args:
             rows: their logits `[B, H, N, L]`; one position a step is `N = 1`.
             padding_mask: `[B, L]`, True marks padding.
-            earlier: `[B, 1, 1, L - N]`, the second result of the step before; None at the first step.
+            earlier: the second result of the step before, of which the last row is read; None at the first step.
 
         Returns:
-            The rows, and the masks of all words so far, `[B, 1, 1, L]`, in float32 or higher.
+            The rows, and after each of them the masks of all words so far, `[B, 1, N, L]`, in float32 or higher.
         """
         number, length = rows.shape[2:]
         exact = rows.to(torch.promote_types(rows.dtype, torch.float32))  # a sum over many steps
-        so_far = exact.new_zeros(len(rows), 1, 1, length) if earlier is None else pad(earlier, (0, number))
+        so_far = exact.new_zeros(len(rows), 1, 1, length) if earlier is None else pad(earlier[:, :, -1:], (0, number))
         kept = torch.ones(number, length, dtype=torch.bool, device=rows.device).triu(length - number)
         masks = exact[:, :1].relu().masked_fill(kept | _first(padding_mask, rows), 0)
         running = masks.cumsum(2)
         sums = so_far + (running - masks)
         if padding_mask is not None:
             sums = sums.masked_fill(padding_mask[:, None, -number:, None], 0)
-        return (exact - sums).to(rows.dtype), so_far + running[:, :, -1:]
+        return (exact - sums).to(rows.dtype), so_far + running
 
 
 def _first(padding_mask: Mask, like: Tensor) -> Tensor:

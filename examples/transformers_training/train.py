@@ -3,6 +3,9 @@
 The data are text files, `FOLDER/train.en`, `valid.en`, `test.en` and those of the other language, or a folder that
 `datasets` saved, with the splits train, valid and test and a column `translation`. The options are those of `Options`
 and of `Arguments`. An interrupted training resumes when the command is run again.
+
+It writes to `--output_dir`: the best model and its tokenizer, which `fairseq-capsule import-model` reads too, test.txt
+with the translations of the test sentences, checkpoint-N for each kept evaluation, and runs/ for TensorBoard.
 """
 
 import json
@@ -13,23 +16,25 @@ from typing import List, Optional
 import torch
 import transformers
 from datasets import Dataset, load_from_disk
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from transformers import AutoConfig, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers.trainer_callback import TrainerState
 from transformers.trainer_utils import get_last_checkpoint
 
-from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.text.files import read_lines
 from capsule_routing.text.languages import bleu
 
 
 @dataclass
 class Options:
-    data: str = field(metadata={"help": "folder of the data"})
+    data: str = field(metadata={"help": "folder with train.LANG, valid.LANG and test.LANG, or that datasets saved"})
     source: str = field(metadata={"help": "language of the source, such as en"})
     target: str = field(metadata={"help": "language of the target"})
     preset: Optional[str] = field(default=None, metadata={"help": "such as gdr_transformer_tiny"})
-    baseline: Optional[str] = field(default=None, metadata={"help": "folder of a model to start from"})
+    baseline: Optional[str] = field(
+        default=None, metadata={"help": "folder of a model to start from, also of a pretrained one"}
+    )
     options: str = field(default="{}", metadata={"help": "further options of CapsuleConfig, as JSON"})
     label_smoothing: float = 0.1
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
@@ -40,7 +45,10 @@ class Options:
 
 @dataclass
 class Arguments(Seq2SeqTrainingArguments):
-    """Those of transformers. By default the best model by NLL is kept, and the learning rate falls as in fairseq."""
+    """Those of transformers. By default the best model by NLL is kept, and the learning rate falls as in fairseq.
+
+    Evaluations during the training search with one beam, as most of their time would be the search; the test with five.
+    """
 
     predict_with_generate: bool = True
     eval_strategy: str = "epoch"
@@ -50,14 +58,19 @@ class Arguments(Seq2SeqTrainingArguments):
     metric_for_best_model: str = "nll"
     lr_scheduler_type: str = "inverse_sqrt"
     adam_beta2: float = 0.98
+    generation_num_beams: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         metric = self.metric_for_best_model.removeprefix("eval_")
         if metric == "loss":
-            raise ValueError("--metric_for_best_model loss: it includes the losses of mechanisms; give nll or bleu")
+            raise SystemExit("--metric_for_best_model loss includes the losses of mechanisms; give nll or bleu")
         if self.greater_is_better is None:
             self.greater_is_better = metric != "nll"
         super().__post_init__()
+        if self.label_smoothing_factor:
+            raise SystemExit("--label_smoothing_factor leaves out losses of the model; use --label_smoothing")
+        if not self.predict_with_generate:
+            raise SystemExit("--predict_with_generate False leaves nothing to compute BLEU from")
 
 
 class Trainer(Seq2SeqTrainer):
@@ -103,19 +116,25 @@ def read(options: Options, split: str) -> Dataset:
     return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
 
 
-def new_tokenizer(texts: List[str], size: int) -> PreTrainedTokenizerFast:
-    """Learn subwords that both languages share, with the special tokens that the model expects."""
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    made = Tokenizer(models.BPE(unk_token="<unk>"))
-    # Strip: a space at the end of a line would be a piece.
-    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()])
-    made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.decoder = decoders.Metaspace()
-    made.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, special_tokens=special))
-    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
-    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), special))
-    inputs = ["input_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=1024, model_input_names=inputs, **names)
+def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTokenizer:
+    """Learn subwords that both languages share, unless an interrupted training did."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces, vocabulary = folder / "sentencepiece.model", folder / "vocabulary.json"
+    if not vocabulary.is_file():
+        special = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3}
+        kind = {"vocab_size": options.vocab_size, "hard_vocab_limit": False, "character_coverage": 1.0}
+        with open(pieces, "wb") as file:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(texts), model_writer=file, minloglevel=1, **special, **kind
+            )
+        learned = SentencePieceProcessor(model_file=str(pieces))
+        words = [learned.id_to_piece(number) for number in range(len(learned))]
+        vocabulary.write_text(json.dumps({"source": words, "target": words}, ensure_ascii=False), encoding="utf-8")
+    sides = {
+        side: {"language": language, "tokenizer": "none", "subwords": "sentencepiece"}
+        for side, language in (("source", options.source), ("target", options.target))
+    }
+    return CapsuleTokenizer(str(vocabulary), pieces=str(pieces), model_max_length=1024, **sides)
 
 
 def main() -> None:
@@ -126,10 +145,14 @@ def main() -> None:
     changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}
     if options.baseline:
         tokenizer = AutoTokenizer.from_pretrained(options.baseline)
-        model = CapsuleForConditionalGeneration.from_baseline(options.baseline, options.preset, **changes)
+        is_ours = AutoConfig.from_pretrained(options.baseline).model_type == CapsuleConfig.model_type
+        kind = CapsuleForConditionalGeneration
+        start = kind.from_baseline if is_ours else kind.from_pretrained_translation
+        model = start(options.baseline, options.preset, **changes)
     else:
         texts = [text for pair in data["train"]["translation"] for text in pair.values()]
-        tokenizer = new_tokenizer(texts, options.vocab_size)
+        with arguments.main_process_first():
+            tokenizer = new_tokenizer(options, texts, Path(arguments.output_dir, "tokenizer"))
         sizes = {"vocab_size": len(tokenizer), "share_all_embeddings": True}
         model = CapsuleForConditionalGeneration(CapsuleConfig.preset(options.preset, **{**sizes, **changes}))
 
@@ -145,7 +168,10 @@ def main() -> None:
         found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
         return {"bleu": metric.corpus_score(found, [references]).score}
 
-    prepared = {name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()}
+    with arguments.main_process_first():
+        prepared = {
+            name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()
+        }
     folder = Path(arguments.output_dir)
     last = get_last_checkpoint(folder) if folder.is_dir() else None
     stopping, state = transformers.EarlyStoppingCallback(options.patience), None
@@ -164,11 +190,11 @@ def main() -> None:
     else:
         trainer.train(resume_from_checkpoint=last)
     trainer.save_model()  # the best one
-    found = texts_of(trainer.predict(prepared["test"]).predictions)
+    found = texts_of(trainer.predict(prepared["test"], num_beams=5).predictions)
     references = [pair[options.target] for pair in data["test"]["translation"]]
-    Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
-    score_of_test = metric.corpus_score(found, [references])
-    print(metric.get_signature(), score_of_test, sep="\n")
+    if trainer.is_world_process_zero():
+        Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
+        print(metric.get_signature(), metric.corpus_score(found, [references]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ def write(source: Path, folder: Path) -> str:
         The pair of languages, such as `en-de`.
 
     Raises:
-        UserError: the folder has no model and tokenizer of this package, or an activation that fairseq lacks.
+        UserError: the folder has no model and tokenizer of this package, or an option that fairseq lacks.
     """
     try:
         model = CapsuleForConditionalGeneration.from_pretrained(source, local_files_only=True)
         tokenizer = CapsuleTokenizer.from_pretrained(source, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # TypeError: the tokenizer is of another class
         problem = str(error).splitlines()[0]
         raise UserError(f"{source}: {problem}; name a folder with a model and a tokenizer of this package") from error
     first, second = tokenizer.preparations
@@ -68,6 +68,9 @@ def write(source: Path, folder: Path) -> str:
 
 def options(config: CapsuleConfig) -> Dict[str, Any]:
     """Return the options of fairseq's model with the configuration of an exported one."""
+    for name in ("sinusoids", "padding_has_positions", "output_bias"):
+        if getattr(config, name) != CapsuleConfig.__dataclass_fields__[name].default:
+            raise UserError(f"fairseq has no Transformer with {name}, which the model has of its original")
     activations = {ours: fairseqs for fairseqs, ours in ACTIVATIONS.items()}
     if config.activation not in activations:
         raise UserError(f"fairseq has no activation {config.activation}; it has {', '.join(ACTIVATIONS)}")

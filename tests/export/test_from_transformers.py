@@ -14,7 +14,9 @@ from tests.libraries import library
 from tests.zoo import build, case_name, make_batch, make_sentences, make_task
 
 library("transformers")
+from capsule_routing.huggingface import CapsuleConfig  # noqa: E402
 from fairseq_capsule_lab.export.from_transformers import CHECKPOINT, write  # noqa: E402
+from fairseq_capsule_lab.export.from_transformers import options as options_of_fairseq  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported, tokenizer  # noqa: E402
 
 MERGES = "#version: 0.2\na b\nb c</w>\n"
@@ -102,3 +104,21 @@ def test_a_tokenizer_that_no_prepared_folder_can_describe_is_refused(tmp_path):
     folder = in_transformers(build("gdr_transformer_base", {}), make_task(), sides, tmp_path / "exported")
     with pytest.raises(UserError, match="another lower for en than for fr"):
         write(folder, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_folder_in_half_precision_becomes_a_checkpoint_in_float32(dtype, tmp_path):
+    task = make_task()
+    folder = in_transformers(build("gdr_transformer_base", {}, task).to(dtype), task, SIDES[0], tmp_path / "folder")
+    (tmp_path / "out").mkdir()
+    write(folder, tmp_path / "out")
+    state = torch.load(tmp_path / "out" / CHECKPOINT, weights_only=False)["model"]
+    assert {weight.dtype for weight in state.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    "option", [{"sinusoids": "marian"}, {"padding_has_positions": True}, {"output_bias": True}], ids=str
+)
+def test_what_only_pretrained_models_compute_is_refused(option):
+    with pytest.raises(UserError, match=f"fairseq has no Transformer with {next(iter(option))}"):
+        options_of_fairseq(CapsuleConfig(**option))

@@ -13,13 +13,14 @@ from tests.huggingface.models import (
     use_the_precision_of_the_model,
 )
 from tests.libraries import library
-from tests.zoo import build, case_name, logits_of, make_batch
+from tests.zoo import OFF, PLAIN, build, case_name, logits_of, make_batch
 
 library("transformers")
 from transformers import AutoModelForSeq2SeqLM  # noqa: E402
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache  # noqa: E402
 from transformers.modeling_outputs import BaseModelOutput  # noqa: E402
 
+from capsule_routing.errors import UserError  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported, refusal  # noqa: E402
 
 
@@ -137,17 +138,38 @@ def test_attentions_and_states_are_returned_on_request():
     assert torch.equal(output.encoder_hidden_states[-1], output.encoder_last_hidden_state)
 
 
+def test_outputs_of_an_encoder_are_taken_in_every_form_and_their_mask_too():
+    for arch, options in [(PLAIN, OFF[PLAIN][0]), *ROUTED]:
+        copy = exported(build(arch, options).double())
+        inputs, words = inputs_of(make_batch(SENTENCES))
+        encoded, decoder_input_ids = copy.encoder(inputs["input_ids"]), inputs["decoder_input_ids"]
+        expected = copy(**inputs).logits
+        mask = inputs["input_ids"].ne(1).long()
+        forms = [(encoded, None), (encoded, mask), (encoded.to_tuple(), mask)]
+        if copy.config.global_representation == "none":
+            forms.append((BaseModelOutput(encoded.last_hidden_state), mask))
+        for given, attention_mask in forms:
+            output = copy(attention_mask=attention_mask, decoder_input_ids=decoder_input_ids, encoder_outputs=given)
+            assert (output.logits - expected)[words].abs().max() < 1e-9
+        mask[:, -3] = 0  # another mask is another result
+        output = copy(attention_mask=mask, decoder_input_ids=decoder_input_ids, encoder_outputs=encoded)
+        assert (output.logits - expected)[words].abs().max() > 1e-6
+
+
 def test_what_the_model_cannot_compute_is_refused():
-    copy = exported(build("capsule_transformer", {"past_future": "gdr"}))
+    copy = exported(build("gret_transformer_base"))
     inputs, _ = inputs_of(make_batch(SENTENCES))
-    with pytest.raises(TypeError, match="encoder_outputs must be"):
-        copy(**inputs, encoder_outputs=BaseModelOutput(copy.encoder(inputs["input_ids"]).last_hidden_state))
-    plain = EncoderDecoderCache(DynamicCache(config=copy.config), DynamicCache(config=copy.config))
-    with pytest.raises(TypeError, match="a model that changes attention logits needs a cache of its own"):
-        copy(**inputs, cache=plain)
-    copy = exported(build("gdr_transformer_base"))
-    with pytest.raises(TypeError, match="a model with PAST and FUTURE needs a cache of its own"):
-        copy(**inputs, cache=plain)
+    states = copy.encoder(inputs["input_ids"]).last_hidden_state
+    with pytest.raises(ValueError, match="encoder_outputs must have the vector of the sentence"):
+        copy(decoder_input_ids=inputs["decoder_input_ids"], encoder_outputs=BaseModelOutput(states))
+    for arch in ("capsule_transformer", "gdr_transformer_base"):
+        copy = exported(build(arch))
+        with pytest.raises(TypeError, match="this model needs a cache of its configuration"):
+            copy(**inputs, cache=EncoderDecoderCache(DynamicCache(), DynamicCache()))
+        cache = EncoderDecoderCache(DynamicCache(config=copy.config), DynamicCache(config=copy.config))
+        assert (copy(**inputs, cache=cache).logits - copy(**inputs).logits).abs().max() < 1e-5
+        with pytest.raises(UserError, match="cache_implementation static cannot keep what routing needs"):
+            copy.generate(inputs["input_ids"], cache_implementation="static", max_new_tokens=3)
 
 
 def test_precisions_below_float32_are_close():

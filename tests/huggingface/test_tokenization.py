@@ -71,6 +71,37 @@ def test_an_unknown_word_and_the_name_of_a_special_token_are_text(tmp_path):
     assert tokenizer("</s>")["input_ids"] == [14, 15, 16, 17, 2]
 
 
+def test_control_symbols_in_a_text_are_unknown_words(tmp_path):
+    tokenizer = make(tmp_path, source="none", target="none")
+    assert tokenizer("house </s> <pad> <s> house")["input_ids"] == [8, 3, 3, 3, 8, 2]
+    assert tokenizer(text_target="das </s> it")["input_ids"] == [4, 3, 8, 2]
+    assert tokenizer.convert_tokens_to_ids("</s>") == 2
+
+
+@pytest.mark.parametrize("number", [-100, -1, len(TARGET)])
+def test_a_number_of_no_word_is_refused(tmp_path, number):
+    tokenizer = make(tmp_path)
+    for call in (tokenizer.decode, tokenizer.convert_ids_to_tokens):
+        with pytest.raises(UserError, match=f"no word has the number {number}; replace -100 in labels"):
+            call([4, number])
+
+
+def test_the_dictionaries_are_fixed(tmp_path):
+    tokenizer = make(tmp_path)
+    for add in (tokenizer.add_tokens, lambda words: tokenizer.add_special_tokens({"extra_special_tokens": words})):
+        with pytest.raises(UserError, match="<2de> is not in the dictionaries"):
+            add(["<2de>"])
+    assert len(tokenizer) == len(SOURCE)
+
+
+def test_numbers_of_a_source_are_read_on_request(moses):
+    ids = moses("the dog's house")["input_ids"]
+    assert moses.decode(ids, skip_special_tokens=True, use_source_tokenizer=True) == "the dog's house"
+    words = moses.convert_ids_to_tokens(ids, use_source_tokenizer=True)
+    assert words == ["the", "do@@", "g", "&apos;s", "house", "</s>"]
+    assert moses.batch_decode([ids], use_source_tokenizer=True) == ["the dog's house </s>"]
+
+
 def test_an_option_of_moses_is_used(tmp_path):
     assert make(tmp_path)("rot-weiß")["input_ids"] == [13, 2]
     assert make(tmp_path, dashes=True)("rot-weiß")["input_ids"] == [10, 11, 12, 2]

@@ -11,7 +11,7 @@ from tests.libraries import library
 library("transformers")
 ROOT = Path(__file__).parents[2]
 TESTS = ["tests/losses", "tests/modules"]
-TESTS += ["tests/huggingface/test_training.py", "tests/huggingface/test_tokenization.py"]
+TESTS += [f"tests/huggingface/test_{name}.py" for name in ("training", "tokenization", "conventions", "pretrained")]
 
 
 @pytest.mark.slow

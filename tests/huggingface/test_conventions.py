@@ -1,0 +1,321 @@
+"""What any model of transformers can, in every system. These tests also run where fairseq cannot be imported."""
+
+import copy
+import logging
+
+import pytest
+import torch
+
+from capsule_routing.errors import UserError
+from tests.libraries import library
+
+library("transformers")
+from transformers import AutoModel, DynamicCache, EncoderDecoderCache, GenerationConfig  # noqa: E402
+from transformers.utils.logging import warning_once  # noqa: E402
+
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleModel  # noqa: E402
+from tests.huggingface.systems import SYSTEMS, assert_close, batch, build, every_system, gradients  # noqa: E402
+
+with_past_future = pytest.mark.parametrize("system", ["gdr", "attn", "everything"])
+SOURCES = batch()["input_ids"]
+
+
+def inputs_of(model, left=False):
+    inputs = batch(left=left)
+    inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(inputs.pop("labels"))
+    inputs["attention_mask"] = inputs["input_ids"].ne(1).long()
+    inputs["decoder_attention_mask"] = inputs["decoder_input_ids"].ne(1).long()
+    return inputs
+
+
+# --- losses and labels
+
+
+@with_past_future
+def test_frozen_heads_count_and_so_do_labels_beside_use_cache(system, caplog):
+    model = build(**SYSTEMS[system]).double().eval()
+    expected = model(**batch())
+    assert "bow_loss" in expected.losses
+    warning_once.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        output = model(**batch(), use_cache=True)
+    assert "use_cache is False where labels are given" in caplog.text and output.cache is None
+    assert_close(output.loss, expected.loss)
+    model.requires_grad_(False)
+    assert_close(model(**batch()).losses, expected.losses)
+    with pytest.raises(ValueError, match="labels need the whole target"):
+        model(**batch(), cache=EncoderDecoderCache(DynamicCache(), DynamicCache()))
+
+
+def test_a_label_within_a_target_may_be_left_out():
+    model = build(**SYSTEMS["everything"]).double().eval()
+    for left in (False, True):
+        labels = torch.tensor([[5, 6, -100, 8, 2]])
+        inputs = [[2, 5, 6, 1, 8]]
+        if left:
+            labels, inputs = torch.nn.functional.pad(labels, (2, 0), value=-100), [[1, 1, *inputs[0]]]
+        assert model.prepare_decoder_input_ids_from_labels(labels).tolist() == inputs
+        output = model(input_ids=SOURCES[:1], labels=labels)
+        words = labels[0] != -100
+        plain = torch.nn.functional.cross_entropy(output.logits[0, words], labels[0, words])
+        assert_close(output.losses["nll_loss"] * torch.tensor(2.0).double().log(), plain)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_folder_in_half_precision_is_fine_tuned_in_float32(tmp_path, dtype):
+    build().to(dtype).save_pretrained(tmp_path)
+    model = CapsuleForConditionalGeneration.from_baseline(tmp_path, **SYSTEMS["gdr"]).train()
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model(**batch()).loss.backward()
+    optimizer.step()
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+def test_training_in_float16_warns(caplog):
+    model = build().half().train()
+    warning_once.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        model(**batch())
+    assert "training float16 weights ends in NaN" in caplog.text
+
+
+# --- what is asked for is done
+
+
+@every_system
+def test_the_configuration_asks_for_attentions_and_states(system):
+    model = build(**SYSTEMS[system]).eval()
+    inputs = inputs_of(model)
+    plain = model(**inputs, output_attentions=True, output_hidden_states=True)
+    model.set_attn_implementation("eager")  # transformers refuses this option of the configuration with another one
+    model.config.output_attentions = model.config.output_hidden_states = True
+    asked = model(**inputs)
+    for name in ("decoder_attentions", "cross_attentions", "encoder_attentions", "decoder_hidden_states"):
+        assert_close(asked[name], plain[name])
+    assert model(**inputs, output_attentions=False).cross_attentions is None
+    named = {"decoder_attentions": 7, "encoder_attentions": 8}
+    for name in named:
+        assert_close(asked[name][0].sum(-1), torch.ones_like(asked[name][0].sum(-1)))
+
+
+@every_system
+def test_attention_is_equal_in_both_implementations(system):
+    for left in (True, False):
+        model = build(**SYSTEMS[system]).double().eval()
+        inputs = inputs_of(model, left)
+        words = inputs["decoder_attention_mask"].bool()
+        logits = []
+        for implementation in ("sdpa", "eager"):
+            model.set_attn_implementation(implementation)
+            logits.append(model(**inputs).logits[words])
+        assert (logits[0] - logits[1]).abs().max() < 1e-13
+
+
+@every_system
+def test_the_old_name_of_the_cache_and_automodel(system, tmp_path):
+    model = build(**SYSTEMS[system]).eval()
+    inputs = inputs_of(model)
+    cache = EncoderDecoderCache(DynamicCache(config=model.config), DynamicCache(config=model.config))
+    output = model(**inputs, past_key_values=cache)
+    assert output.cache is cache and cache.get_seq_length() == inputs["decoder_input_ids"].size(1)
+    model.save_pretrained(tmp_path)
+    states = AutoModel.from_pretrained(tmp_path)
+    assert type(states) is CapsuleModel
+    features = states(**inputs).last_hidden_state
+    assert_close(model.get_output_embeddings()(features), model(**inputs).logits)
+
+
+# --- adapters, offloading, quantisation, tracing
+
+
+@every_system
+def test_every_adapter_of_lora_has_a_gradient(system):
+    peft = library("peft")
+    model = build(**SYSTEMS[system])
+    expected = model(**batch()).loss
+    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear", init_lora_weights=False))
+    assert abs(adapted(**batch()).loss - expected) > 1e-4
+    adapted(**batch()).loss.backward()
+    missing = [name for name, weight in adapted.named_parameters() if weight.requires_grad and weight.grad is None]
+    assert not missing
+    merged = copy.deepcopy(adapted).merge_and_unload()
+    torch.testing.assert_close(merged(**batch()).loss, adapted(**batch()).loss)
+
+
+@every_system
+def test_a_model_on_the_disk_computes_the_same(system, tmp_path):
+    accelerate = library("accelerate")
+    model = build(**SYSTEMS[system]).double().eval()
+    expected = model(**batch())
+    offloaded = accelerate.cpu_offload(copy.deepcopy(model), execution_device="cpu")
+    assert_close(offloaded(**batch()).loss, expected.loss)
+
+
+@every_system
+def test_linear_layers_can_be_quantised(system):
+    model = build(**SYSTEMS[system]).eval()
+    expected = model(**batch())
+    quantised = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, torch.qint8)
+    output = quantised(**batch())
+    assert 0 < (output.logits - expected.logits).abs().mean() < 0.1 * expected.logits.abs().mean()
+
+
+@every_system
+def test_a_model_is_exported(system):
+    model = build(**SYSTEMS[system]).double().eval()
+    inputs = {**inputs_of(model), "use_cache": False}
+    with torch.no_grad():
+        expected = model(**inputs).logits
+        exported = torch.export.export(model, (), inputs, strict=False).module()
+        assert_close(exported(**inputs).logits, expected)
+
+
+@pytest.mark.slow
+@every_system
+def test_a_model_is_compiled_as_one_graph(system):
+    model = build(**SYSTEMS[system]).double()
+    for training in (False, True):
+        model.train(training)
+        expected = gradients(model, **batch())[1]
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        assert_close(gradients(compiled, **batch())[1], expected)
+
+
+@every_system
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_layers_are_computed_again_in_both_ways(system, reentrant):
+    model = build(**SYSTEMS[system]).double().train()
+    expected = gradients(model, **batch())[1]
+    model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+    assert_close(gradients(model, **batch())[1], expected)
+    output = model(**inputs_of(model), use_cache=True)
+    assert output.cache is None and output.logits.isfinite().all()
+
+
+# --- tables of words
+
+
+@pytest.mark.parametrize(
+    "shared", [{}, {"share_decoder_input_output_embed": True}, {"share_all_embeddings": True}], ids=str
+)
+def test_a_resized_model_trains_and_reloads(shared, tmp_path):
+    model = build(**SYSTEMS["everything"], **shared)
+    before = model.eval()(**batch()).logits
+    table = model.resize_token_embeddings(50)
+    assert table is model.get_input_embeddings() and len(table.weight) == 50
+    assert (model.config.vocab_size, model.config.source_vocab_size) == (50, 50)
+    assert_close(model.eval()(**batch()).logits[..., :44], before)
+    inputs = batch()
+    inputs["labels"][0, 0] = inputs["input_ids"][0, 0] = 49
+    gradients(model.train(), **inputs)
+    if shared:
+        assert model.get_output_embeddings().weight is model.decoder.embed_tokens.weight
+    model.save_pretrained(tmp_path)
+    loaded = CapsuleForConditionalGeneration.from_pretrained(tmp_path).eval()
+    assert_close(loaded(**inputs).logits, model.eval()(**inputs).logits)
+
+
+def test_tables_of_two_dictionaries_are_resized_apart():
+    model = build(source_vocab_size=60)
+    model.resize_token_embeddings(64)
+    assert (model.config.source_vocab_size, model.config.vocab_size) == (64, 44)
+    model.resize_decoder_token_embeddings(50)
+    assert (model.config.source_vocab_size, model.config.vocab_size) == (64, 50)
+    assert model(**batch()).logits.size(-1) == 50
+    with pytest.raises(UserError, match="the sides share their embeddings"):
+        build(share_all_embeddings=True).resize_decoder_token_embeddings(50)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_tables_can_be_replaced(shared):
+    model = build(share_all_embeddings=shared)
+    table, layer = torch.nn.Embedding(44, 32), torch.nn.Linear(32, 44)
+    model.set_input_embeddings(table)
+    assert model.encoder.embed_tokens is table and (model.decoder.embed_tokens is table) == shared
+    model.set_output_embeddings(layer)
+    assert model.get_output_embeddings() is layer
+
+
+def test_the_configuration_answers_as_others_do():
+    config = CapsuleConfig(decoder_embed_dim=64, eos_token_id=[2, 3], bos_token_id=None)
+    for decoder in (True, False, None):
+        assert config.get_text_config(decoder=decoder).hidden_size == 64
+    assert CapsuleConfig(eos_token_id=None).eos_token_id is None
+
+
+# --- generation
+
+
+@pytest.mark.parametrize(
+    "options, right",
+    [
+        ({"max_new_tokens": 1}, lambda row: len(row) == 2 and row[1] > 2),
+        ({"min_new_tokens": 6, "max_new_tokens": 6}, lambda row: len(row) == 7 and min(row[1:]) > 2),
+        ({"min_new_tokens": 6, "max_new_tokens": 6, "do_sample": True}, lambda row: min(row[1:]) > 2),
+        ({"eos_token_id": 40, "max_new_tokens": 6}, lambda row: row[-1] == 40),
+        ({"eos_token_id": [40, 41], "max_new_tokens": 6}, lambda row: row[-1] in (40, 41)),
+        ({"max_new_tokens": 6, "early_stopping": False, "num_beams": 1}, lambda row: len(row) == 7),
+    ],
+    ids=str,
+)
+def test_a_search_always_finds_words(options, right):
+    model = build(**SYSTEMS["gdr"])
+    torch.nn.init.zeros_(model.decoder.output_projection.weight[2:3].detach())
+    torch.manual_seed(2)
+    for row in model.eval().generate(SOURCES, pad_token_id=1, **options).tolist():
+        while row[-1] == 1:
+            row.pop()
+        assert right(row), row
+
+
+@every_system
+def test_prefixes_of_different_lengths_are_continued_as_alone(system):
+    model = build(**SYSTEMS[system]).eval()
+    sources = torch.stack([SOURCES[0]] * 2)
+    prefixes = torch.tensor([[1, 1, 2, 5], [2, 6, 7, 8]])
+    options = {"num_beams": 3, "min_length": 0, "suppress_tokens": None}
+    mask = prefixes.ne(1).long()
+    found = model.generate(
+        sources, decoder_input_ids=prefixes, decoder_attention_mask=mask, max_new_tokens=5, **options
+    )
+    for row, prefix in zip(found, prefixes):
+        alone = model.generate(SOURCES[:1], decoder_input_ids=prefix[prefix != 1][None], max_new_tokens=5, **options)
+        continued = row[4:][row[4:] != 1]
+        assert continued.tolist() == alone[0, prefix.ne(1).sum() :][: len(continued)].tolist()
+
+
+@every_system
+def test_other_ways_of_generating_find_the_greedy_words(system):
+    model = build(**SYSTEMS[system]).double().eval()
+    options = {"num_beams": 1, "max_new_tokens": 7, "min_length": 0, "suppress_tokens": None}
+    source = SOURCES[:1]
+    greedy = model.generate(source, **options)
+    assistant = build(decoder_layers=1)
+    assistant.generation_config = GenerationConfig(decoder_start_token_id=2, eos_token_id=2, pad_token_id=1)
+    for further in (
+        {"prompt_lookup_num_tokens": 2},
+        {"assistant_model": assistant.double().eval()},
+        {"use_cache": False},
+        {"encoder_outputs": model.encoder(source)},
+        {"cache_implementation": "dynamic"},
+    ):
+        assert model.generate(source, **options, **further).tolist() == greedy.tolist(), further
+    if model.config.layer_types is None:
+        assert model.generate(source, **options, cache_implementation="static").tolist() == greedy.tolist()
+    full = model.generate(source, **options, return_dict_in_generate=True, output_logits=True, output_scores=True)
+    first = model.generate(source, **{**options, "max_new_tokens": 3}, return_dict_in_generate=True)
+    continued = model.generate(
+        source, decoder_input_ids=first.sequences, cache=first.cache, **{**options, "max_new_tokens": 4}
+    )
+    assert continued.tolist() == greedy.tolist()
+    assert len(full.logits) == len(full.scores) == greedy.size(1) - 1
+
+
+def test_forbidden_words_stay_in_the_raw_logits():
+    model = build().eval()
+    options = {"max_new_tokens": 3, "return_dict_in_generate": True, "output_logits": True, "output_scores": True}
+    for beams in (1, 4):
+        found = model.generate(SOURCES, num_beams=beams, **options)
+        assert found.logits[0].isfinite().all()
+        assert found.scores[0][:, 1].eq(-torch.inf).all() and found.scores[0][:, 2].eq(-torch.inf).all()
