@@ -11,8 +11,8 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
-	capsule_routing fairseq_capsule fairseq_capsule_lab benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
-	tests
+	capsule_routing fairseq_capsule fairseq_capsule_lab experiments/*.* experiments/tables experiments/benchmarks experiments/workflow \
+	scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples tests
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
@@ -60,11 +60,11 @@ lint-types: install-lint
 	.venv/bin/mypy
 
 lint-shell: install-lint
-	.venv/bin/shellcheck scripts/*.sh benchmarks/*.sh .ci/run
+	.venv/bin/shellcheck scripts/*.sh experiments/*.sh experiments/benchmarks/*.sh .ci/run
 
 lint-prose: install-lint
 	.venv/bin/codespell
-	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' --skip '*/parallel/*' $(PROSE)
+	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' --skip '*/parallel/*,*/ja-en/*' $(PROSE)
 
 clean:           ## remove the demos, the site, the built package and the coverage report
 	rm -rf demo demo-summarization site build dist htmlcov .coverage

@@ -2,26 +2,25 @@
 
 import os
 import sys
-from dataclasses import field, fields, make_dataclass
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Type
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, register_model
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 import fairseq_capsule  # noqa: F401
+from capsule_routing.presets import PLAIN_TRANSFORMERS
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
 from fairseq_capsule.mechanisms.base import Mechanism, mechanisms, off, option_names, register_mechanism
+from fairseq_capsule.models.architectures import register_preset
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel
-from fairseq_capsule.models.presets import BigConfig, TinyConfig
 
 # Keys of what fairseq's encoders and decoders return, and of what the models add.
 RESERVED = frozenset(
     "encoder_out encoder_padding_mask encoder_embedding encoder_states fc_results src_tokens src_lengths sentences "
     "attn inner_states".split()
 )
-SIZES = {"base": CapsuleTransformerConfig, "big": BigConfig, "tiny": TinyConfig}
 
 
 def add_mechanism(
@@ -77,13 +76,15 @@ def _faults(mechanism: Mechanism) -> Iterator[str]:
 
 def _conflicts(mechanism: Mechanism) -> Iterator[str]:
     """Yield what a mechanism would share with another one, or with a model."""
-    own = option_names(mechanism.options, mechanism.loss_options)
+    own = option_names(mechanism.options)
     for other in mechanisms():
         if other.name == mechanism.name:
             yield f"this name is already registered by {type(other).__module__}; rename it"
-        for option in sorted(own & option_names(other.options, other.loss_options)):
-            owner = f"the mechanism {other.name} of {type(other).__module__}"
+        owner = f"the mechanism {other.name} of {type(other).__module__}"
+        for option in sorted(own & option_names(other.options)):
             yield f"{owner} has an option {option} too; rename the option"
+        for loss in sorted(mechanism.loss_weights.keys() & other.loss_weights.keys()):
+            yield f"{owner} has a loss {loss} too; rename the loss"
     for option in sorted(own & option_names(CapsuleTransformerConfig, CapsuleLSTMConfig)):
         yield f"the models already have an option {option}; rename the option"
     taken = MODEL_DATACLASS_REGISTRY.get(f"{mechanism.preset}_transformer_base")
@@ -118,10 +119,13 @@ def add_presets(name: str, *parts: Mechanism, on: Mapping[str, Any] = {}) -> Non
     unknown = on.keys() - option_names(CapsuleTransformerConfig, *_options(parts))
     if unknown:
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
-    for size, config in SIZES.items():
-        _register_preset(f"{name}_transformer_{size}", CapsuleTransformerModel, config, parts, on)
-    if all(map(_fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *_options(parts)):
-        _register_preset(f"{name}_lstm", CapsuleLSTMModel, CapsuleLSTMConfig, parts, on)
+    own = _options(parts)
+    changed = {**{option: value for part in parts for option, value in part.on.items()}, **on}
+    for plain, sizes in PLAIN_TRANSFORMERS.items():
+        options = {**sizes, **changed}
+        register_preset(f"{name}_{plain}", CapsuleTransformerModel, CapsuleTransformerConfig, *own, options=options)
+    if all(map(_fits_lstm, parts)) and on.keys() <= option_names(CapsuleLSTMConfig, *own):
+        register_preset(f"{name}_lstm", CapsuleLSTMModel, CapsuleLSTMConfig, *own, options=changed)
 
 
 def _fits_lstm(mechanism: Mechanism) -> bool:
@@ -134,30 +138,3 @@ def _fits_lstm(mechanism: Mechanism) -> bool:
 def _options(parts: Sequence[Mechanism]) -> List[Type[FairseqDataclass]]:
     """Return the dataclasses of the options of mechanisms, without those that all models have."""
     return [part.options for part in parts if not issubclass(CapsuleTransformerConfig, part.options)]
-
-
-def _register_preset(
-    arch: str, model: Any, config: Type[FairseqDataclass], parts: Sequence[Mechanism], on: Mapping[str, Any]
-) -> None:
-    """Register a class of a model under a name, with options of its own. Pickle finds both in the model's module."""
-    bases = (config, *_options(parts))
-    defaults = {name: value for part in parts for name, value in part.on.items()}
-    defaults.update(on)
-    if arch in MODEL_REGISTRY and issubclass(MODEL_REGISTRY[arch], model):
-        known = MODEL_DATACLASS_REGISTRY[arch]
-        own = {item.name: item.default for item in fields(known)}
-        if known.__bases__ != bases or {**own, **defaults} != own:
-            raise ValueError(f"architecture {arch}: it is registered with other options; choose another name")
-        return
-    title, module = arch.title().replace("_", ""), sys.modules[model.__module__]
-    items = {item.name: item for base in bases for item in fields(base)}
-    changed = [
-        (name, items[name].type, field(default=value, metadata=items[name].metadata))
-        for name, value in defaults.items()
-    ]
-    made = make_dataclass(f"{title}Config", changed, bases=bases, namespace={"__module__": module.__name__})
-    members = {"__module__": module.__name__, "__doc__": model.__doc__}
-    kind = type(f"{title}Model", (model,), members)
-    setattr(module, made.__name__, made)
-    setattr(module, kind.__name__, kind)
-    register_model(arch, dataclass=made)(kind)

@@ -1,6 +1,6 @@
 """Options of models: names, ranges, sets of layers."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 
@@ -76,15 +76,6 @@ def iterations(default: int, text: str) -> Any:
 def compile_option() -> Any:
     """Return the field of the option that compiles the routing of a model."""
     return setting(False, "compile attention routing and guided routing in training, which pays on a GPU")
-
-
-def preset(kind: Type[Config]) -> Type[Config]:
-    """Make a dataclass whose options have other defaults. Their help texts and ranges stay those of its bases."""
-    inherited = {item.name: item.metadata for item in fields(kind)}  # type: ignore[arg-type]
-    kind = dataclass(kind)
-    for item in fields(kind):  # type: ignore[arg-type]
-        item.metadata = inherited[item.name]
-    return kind
 
 
 def option(name: str) -> str:

@@ -213,11 +213,12 @@ cut_into_pieces() { # TEXT...
     done
 }
 
-fairseq-preprocess() { # prints the command, in a form to paste
+fairseq-preprocess() { # prints the command, in a form to paste, and corrects the offsets that it wrote into $part
     local line
     printf -v line ' %q' "${@/#"$part"/${part%.part.*}}"
     printf '+ (cd %q && fairseq-preprocess%s)\n' "$PWD" "$line" >&"$terminal"
     command fairseq-preprocess "$@"
+    fairseq-capsule filter offsets "$part"
 }
 
 require_known_words() { # a dictionary of another corpus lacks many

@@ -1,2 +1,4 @@
 #!/usr/bin/env bash
-source "$(dirname "$0")/call.sh" reproduce "$@"
+source "$(dirname "$0")/common.sh"
+need fairseq-capsule
+PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} exec python "$root/experiments/reproduce.py" "$@"

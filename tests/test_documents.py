@@ -211,14 +211,14 @@ def test_most_commands_are_known():
         "fairseq-capsule",
         *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "preprocess", "hydra-train")),
     }
-    programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "benchmarks/"))}
+    programs = {words[0] for _, words in COMMANDS if not words[0].startswith(("scripts/", "experiments/"))}
     assert known <= programs
     shell = {"cd", "echo", "curl", "tar", ".", "mkdir", "head", "tail", "grep", "sort", "cut"}
     others = {"pip", "git", "make", "python", "python3", "sacrebleu", "ct2-fairseq-converter", ".venv/bin/pre-commit"}
     assert programs - known - shell <= others
 
 
-@of("(scripts|benchmarks)/.*")
+@of("(scripts|experiments)/.*")
 def test_a_script_has_its_options(name, words):
     for option in options(words):
         assert re.search(rf"{re.escape(option)}\b", help_of(words[0])), f"{name}: {words[0]} {option}"

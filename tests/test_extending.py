@@ -50,7 +50,7 @@ def restored(monkeypatch):
             "mechanism past_future: this name is already registered by fairseq_capsule.mechanisms.past_future",
         ),
         ({"name": "attn"}, "mechanism attn: fairseq's encoders or decoders return something of this name; rename it"),
-        ({"loss_options": options(bow_weight=1.0)}, "the mechanism past_future of .* has an option bow_weight too"),
+        ({"loss_weights": {"bow": 1.0}}, "the mechanism past_future of .* has a loss bow too; rename the loss"),
     ],
 )
 def test_a_wrong_declaration_is_refused_before_anything_is_registered(attributes, message):

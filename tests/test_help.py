@@ -35,7 +35,7 @@ TOOLS = {
 def checkout(tmp_path_factory):
     """A copy of what a checkout has, without an environment."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "fairseq_capsule", "fairseq_capsule_lab", "results", "scripts"):
+    for name in ("docs", "fairseq_capsule", "fairseq_capsule_lab", "experiments", "scripts"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.glob("[!.]*"):
         if path.is_file():

@@ -14,21 +14,21 @@ from fairseq_capsule.mechanisms import MECHANISMS
 from tests.pythons import PROJECT
 
 ROOT = Path(__file__).parent.parent
-LIBRARY, PLUGIN, LAB = "capsule_routing", "fairseq_capsule", "fairseq_capsule_lab"
-PACKAGES = (LIBRARY, PLUGIN, LAB)  # each may import those before it, and no other
+LIBRARY, PLUGIN, LAB, EXPERIMENTS = "capsule_routing", "fairseq_capsule", "fairseq_capsule_lab", "experiments"
+PACKAGES = (LIBRARY, PLUGIN, LAB, EXPERIMENTS)  # each may import those before it, and no other
 
 # The parts of the packages, and the parts that each may import, which are listed before it.
 ALLOWED = {
     LIBRARY: {
         "errors": set(),
         "text": {"errors"},
+        "presets": set(),
         "functions": set(),
         "losses": {"functions"},
         "modules": {"functions"},
-        "huggingface": {"errors", "text", "functions", "losses", "modules"},
+        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules"},
     },
     PLUGIN: {
-        "routing": set(),
         "root_logger": set(),
         "options": set(),
         "data": set(),
@@ -53,12 +53,15 @@ ALLOWED = {
         "runs": {"errors", "files", "processes", "manifests", "stages"},
         "corpora": {"errors", "files", "processes", "manifests", "stages"},
         "export": {"errors", "runs"},
-        "tables": {"errors", "files", "processes", "stages", "evaluation", "analysis", "runs"},
-        "pages": {"errors", "files", "evaluation", "analysis", "runs", "tables"},
+        "pages": {"errors", "files", "evaluation", "analysis", "runs"},
         "cli": {
             *("errors", "files", "processes", "manifests", "stages", "evaluation", "analysis"),
-            *("runs", "corpora", "export", "tables", "pages"),
+            *("runs", "corpora", "export", "pages"),
         },
+    },
+    EXPERIMENTS: {
+        **dict.fromkeys(("benchmarks", "claims", "gradient_norms", "pack_results", "tables"), set()),
+        "reproduce": {"tables"},
     },
 }
 # Imports by name, when a function is called: the hub's pages.
@@ -144,6 +147,31 @@ def test_imports_have_no_cycles():
     assert list(TopologicalSorter(graph).static_order())  # raises a CycleError that names the cycle
 
 
+def literals(path):
+    """Yield the texts in a Python file, without docstrings, and without the names of imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, documented)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in docstrings:
+            yield node.value
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if part_of(name)[0] != EXPERIMENTS))
+def test_no_module_names_a_higher_floor_or_calls_a_script_by_its_path(module):
+    """Messages may name scripts that a user calls, such as `run scripts/evaluate.sh`."""
+    higher = PACKAGES[PACKAGES.index(part_of(module)[0]) + 1 :]
+    by_name = {name for importing, name in BY_NAME if importing == module}
+    for text in set(literals(MODULES[module])) - by_name:
+        found = re.search(rf"\b({'|'.join(higher)})\b", text) or re.fullmatch(r"(.*/)?scripts(/[\w.-]*)?", text)
+        assert not found, f"{module}: {text!r}"
+
+
+def test_one_script_calls_the_experiments():
+    scripts = [path for path in (ROOT / "scripts").rglob("*") if path.suffix in (".sh", ".py")]
+    assert [path.name for path in scripts if EXPERIMENTS in path.read_text(encoding="utf-8")] == ["reproduce.sh"]
+
+
 def test_every_listed_exception_is_needed():
     assert all(name in imports_of(module) for module, name in BY_NAME)
 
@@ -162,7 +190,7 @@ def test_each_mechanism_stands_in_each_package_that_has_mechanisms():
         assert all(f"{part}.{mechanism.name}" in MODULES for mechanism in MECHANISMS), part
 
 
-@pytest.mark.parametrize("module", [LIBRARY, PLUGIN, f"{LAB}.runs"])
+@pytest.mark.parametrize("module", [LIBRARY, PLUGIN, f"{LAB}.runs", f"{EXPERIMENTS}.tables"])
 @pytest.mark.parametrize("category", [DeprecationWarning, FutureWarning, UserWarning])
 def test_warnings_of_the_packages_are_errors(module, category):
     with pytest.raises(category, match="old"):

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from capsule_routing.functions.compiled import compiled_form
 from capsule_routing.functions.precision import in_float32, without_autocast
 from capsule_routing.functions.routing import RoutingResult, dynamic_routing
+from capsule_routing.functions.types import Mask
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
@@ -181,7 +182,7 @@ def guided_routing(
     vector: Tensor,
     iterations: int,
     *,
-    padding_mask: Optional[Tensor] = None,
+    padding_mask: Mask = None,
     exponentials: Optional[Tensor] = None,
     compiled: bool = False,
 ) -> RoutingResult:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from capsule_routing.functions.precision import in_float32
+from capsule_routing.functions.types import Factors, Mask
 
-Factors = Optional[Tuple[Tensor, Tensor]]
 Softmax = Callable[[Tensor, int], Tensor]
 
 COMPETITIONS = ("output", "leaky", "input")
@@ -94,7 +94,7 @@ def dynamic_routing(
     votes: Union[Tensor, Sequence[Tensor]],
     iterations: int,
     *,
-    padding_mask: Optional[Tensor] = None,
+    padding_mask: Mask = None,
     competition: str = "output",
     agreement: Optional[Callable[[Tensor, Tensor], Tensor]] = None,
     initial_logits: Optional[Tensor] = None,
@@ -139,9 +139,7 @@ def dynamic_routing(
 
 
 @in_float32
-def vertical_routing(
-    logits: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
-) -> Tuple[Tensor, Tensor]:
+def vertical_routing(logits: Tensor, iterations: int, *, padding_mask: Mask = None) -> Tuple[Tensor, Tensor]:
     """Route heads to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
 
     The rows of the logits are the votes, and positions compete for a head. For all positions `l`, with the votes of all
@@ -171,7 +169,7 @@ def horizontal_routing(
     logits: Tensor,
     iterations: int,
     *,
-    padding_mask: Optional[Tensor] = None,
+    padding_mask: Mask = None,
     causal: bool = False,
     factors: Factors = None,
     last: Optional[int] = None,

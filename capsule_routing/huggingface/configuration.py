@@ -1,4 +1,4 @@
-"""The options of a Transformer, `config.json`, and the presets of the papers' systems."""
+"""The options of a Transformer, `config.json`."""
 
 from difflib import get_close_matches
 from typing import Any, Dict, List, Literal, Optional, Union
@@ -7,47 +7,10 @@ from huggingface_hub.dataclasses import strict
 from transformers import GenerationConfig, PreTrainedConfig
 
 from capsule_routing.errors import UserError
-
-BASE: Dict[str, Any] = {}
-BIG = {
-    "encoder_embed_dim": 1024,
-    "encoder_ffn_embed_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "dropout": 0.3,
-}
-TINY = {
-    "encoder_embed_dim": 128,
-    "encoder_ffn_embed_dim": 256,
-    "encoder_layers": 4,
-    "decoder_layers": 4,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-}
-CAPSULE = {"encoder_routing": "both", "decoder_routing": "horizontal"}  # Duan et al. 2020
-GDR = {"past_future": "gdr", "guided_heads": "both"}  # Zheng et al. 2019
-GRET = {"global_representation": "capsule"}  # Weng et al. 2020
-SELECTIVE = {"query_key_norm": "both", "selective_attention": "both"}  # Leviathan et al. 2024
+from capsule_routing.presets import PLAIN_TRANSFORMERS, TRANSFORMERS
 
 # The architectures of fairseq_capsule that are Transformers, and plain Transformers of their sizes.
-PRESETS = {
-    "transformer_base": BASE,
-    "transformer_big": BIG,
-    "transformer_tiny": TINY,
-    "capsule_transformer": CAPSULE,
-    "capsule_transformer_base": {**CAPSULE, **BASE},
-    "capsule_transformer_big": {**CAPSULE, **BIG},
-    "capsule_transformer_tiny": {**CAPSULE, **TINY},
-    "gdr_transformer_base": {**GDR, **BASE},
-    "gdr_transformer_big": {**GDR, **BIG},
-    "gdr_transformer_tiny": {**GDR, **TINY},
-    "gret_transformer_base": {**GRET, **BASE},
-    "gret_transformer_big": {**GRET, **BIG},
-    "gret_transformer_tiny": {**GRET, **TINY},
-    "selective_transformer_base": {**SELECTIVE, **BASE},
-    "selective_transformer_big": {**SELECTIVE, **BIG},
-    "selective_transformer_tiny": {**SELECTIVE, **TINY},
-}
+PRESETS = {**PLAIN_TRANSFORMERS, **TRANSFORMERS}
 
 Number = Union[float, int]
 Sides = Literal["none", "encoder", "decoder", "both"]
@@ -145,7 +108,7 @@ class CapsuleConfig(PreTrainedConfig):
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> "CapsuleConfig":
-        """Return the configuration of a preset, such as `gdr_transformer_base`, with further options."""
+        """Return the configuration of a preset (`capsule_routing.presets`), with further options."""
         if name not in PRESETS:
             raise UserError(f"unknown preset {name}; the presets are {', '.join(PRESETS)}")
         return cls(**{**PRESETS[name], **options})

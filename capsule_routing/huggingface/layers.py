@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding, pad
+from torch.nn.functional import dropout, embedding
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -16,6 +16,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from capsule_routing.huggingface.cache import LogitsLayer
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
+from capsule_routing.modules.layers import sinusoids
 
 
 class Memory(NamedTuple):
@@ -266,7 +267,9 @@ class Side(nn.Module):
             places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, earlier:]
         places = places + self.padding_idx  # that of padding is the index of padding
         if self.embed_positions is None:
-            embedded = embedded + sinusoids(places, self.size, self.padding_idx).to(embedded.dtype)
+            # In float32, as in fairseq. In float64 the result would differ at the end of a long sentence.
+            vectors = sinusoids(places, self.size, torch.float32)
+            embedded = embedded + vectors.masked_fill(places.eq(self.padding_idx).unsqueeze(-1), 0).to(embedded.dtype)
         else:
             embedded = embedded + embedding(places, self.embed_positions.weight)
         if self.layernorm_embedding is not None:
@@ -280,13 +283,3 @@ def reset_embedding(table: nn.Embedding) -> None:
     nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
     if table.padding_idx is not None:
         nn.init.zeros_(table.weight[table.padding_idx])
-
-
-def sinusoids(places: Tensor, size: int, padding: int) -> Tensor:
-    """Compute fairseq's sinusoids `[B, L, size]` of places `[B, L]`, in float32; 0 at the place of padding."""
-    half = size // 2
-    # Frequencies in float32, as in fairseq. In float64 the result would differ at the end of a long sentence.
-    steps = torch.arange(half, dtype=torch.float32, device=places.device)
-    angles = places.unsqueeze(-1).float() * torch.exp(steps * -(math.log(10000) / (half - 1)))
-    vectors = torch.cat([angles.sin(), angles.cos()], dim=-1)
-    return pad(vectors, (0, size - 2 * half)).masked_fill(places.eq(padding).unsqueeze(-1), 0)

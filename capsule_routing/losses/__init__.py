@@ -1,8 +1,8 @@
 """Losses as pure functions of tensors, summed over a batch, in nats. They have no parameters and no state."""
 
 from capsule_routing.losses.cross_entropy import label_smoothed_cross_entropy
+from capsule_routing.losses.loss import Loss
 from capsule_routing.losses.past_future import (
-    GuidedLoss,
     bag_of_words_loss,
     bag_overlap,
     bag_overlap_by_step,
@@ -12,7 +12,7 @@ from capsule_routing.losses.past_future import (
 from capsule_routing.losses.probe import bag_prediction_loss, bag_recall
 
 __all__ = [
-    "GuidedLoss",
+    "Loss",
     "bag_of_words_loss",
     "bag_overlap",
     "bag_overlap_by_step",

@@ -4,29 +4,15 @@ Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y
 """
 
 import math
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 import torch
 from torch import Tensor
 
 from capsule_routing.functions.precision import without_autocast
+from capsule_routing.functions.types import Mask
 from capsule_routing.losses.log_normalisers import weighted_log_normalisers
-
-Mask = Optional[Tensor]  # True marks padding
-
-
-class GuidedLoss(NamedTuple):
-    """A loss of a batch.
-
-    Attributes:
-        value: summed over the batch.
-        number: what a log divides it by.
-        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
-    """
-
-    value: Tensor
-    number: Tensor
-    unit: float = 1.0
+from capsule_routing.losses.loss import Loss
 
 
 def guided_losses(
@@ -37,7 +23,7 @@ def guided_losses(
     *,
     reduction: str = "mean",
     steps: float = 1.0,
-) -> Dict[str, GuidedLoss]:
+) -> Dict[str, Loss]:
     """Compute the losses whose heads are in `routed.heads`, by name.
 
     - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "sum" it
@@ -58,13 +44,13 @@ def guided_losses(
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
         count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
-        losses["bow"] = GuidedLoss(value, count, math.log(2))
+        losses["bow"] = Loss(value, count, math.log(2))
     if "bca" in routed.heads:
         of_past, of_future = routed.heads["bca"]
         value = content_agreement_loss(
             routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
         )
-        losses["bca"] = GuidedLoss(value, target.new_full((), len(target)))
+        losses["bca"] = Loss(value, target.new_full((), len(target)))
     return losses
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from capsule_routing.functions import RoutingResult, dot_product_agreement, dynamic_routing
+from capsule_routing.functions.types import Mask
 from capsule_routing.modules.layers import (
-    Mask,
     by_output,
     cast_votes,
     check_positive,

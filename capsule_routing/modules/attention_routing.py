@@ -9,9 +9,9 @@ from torch.utils.checkpoint import checkpoint
 
 from capsule_routing.functions import horizontal_routing, in_float32, vertical_routing
 from capsule_routing.functions.compiled import compiled_form
+from capsule_routing.functions.types import Factors, Mask
 from capsule_routing.modules.layers import zero_
 
-Factors = Optional[Tuple[Tensor, Tensor]]
 # In training, the routing of longer sentences is computed again in the backward pass. At this length Base would keep
 # 1.5 times as much for it as without routing.
 LONGEST_SAVED = 56
@@ -66,7 +66,7 @@ class AttentionRouting(nn.Module):
             zero_(self.acceptance)
 
     def capsules(
-        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None
+        self, logits: Tensor, padding_mask: Mask = None, factors: Factors = None
     ) -> Tuple[Optional[Tensor], Optional[Tensor]]:
         """Compute the capsules of a whole sentence, `Ω↑` and `Ω↔` `[B, H, L, L]`. A part that is off is None.
 
@@ -83,7 +83,7 @@ class AttentionRouting(nn.Module):
             horizontal = horizontal_routing(logits, self.iterations, **options)
         return vertical, horizontal
 
-    def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None) -> Tensor:
+    def forward(self, logits: Tensor, padding_mask: Mask = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
         if self.compiled and torch.is_grad_enabled():
             if padding_mask is None:  # torch compiles few variants of a function, then it runs the function as it is
@@ -95,15 +95,13 @@ class AttentionRouting(nn.Module):
         return self._routed(logits, padding_mask, factors)
 
     @in_float32  # converts half precision once for both parts, and casts the sum back once
-    def _routed(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Tensor:
+    def _routed(self, logits: Tensor, padding_mask: Mask, factors: Factors) -> Tensor:
         for part in self.capsules(logits, padding_mask, factors):
             if part is not None:
                 logits = logits + part
         return logits
 
-    def forward_next(
-        self, rows: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor]:
+    def forward_next(self, rows: Tensor, padding_mask: Mask, earlier: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
         """Compute the rows of `forward` of new positions at the end, under the causal mask.
 
         A row depends only on rows of earlier positions.
@@ -122,7 +120,7 @@ class AttentionRouting(nn.Module):
         return rows + horizontal_routing(logits, self.iterations, last=number), logits
 
     @in_float32  # also for the sum of vote weights, which overflows float16 in a long sentence
-    def accepted(self, logits: Tensor, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    def accepted(self, logits: Tensor, padding_mask: Mask = None) -> Tuple[Tensor, Tensor]:
         """Compute the factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
 
         Returns:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from capsule_routing.functions import RoutingResult, dynamic_routing
+from capsule_routing.functions.types import Mask
 from capsule_routing.modules import layers
-from capsule_routing.modules.layers import Mask
 
 POOLINGS = ("attentive", "mean", "concat")
 

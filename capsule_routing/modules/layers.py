@@ -1,12 +1,10 @@
 """What several mechanisms are made of: parameters, feed-forward networks, votes and sinusoidal positions."""
 
 import math
-from typing import Optional, Sequence, cast
+from typing import Sequence, cast
 
 import torch
 from torch import Tensor, nn
-
-Mask = Optional[Tensor]  # True marks padding
 
 
 def stacked(tensors: Sequence[Tensor]) -> Tensor:
@@ -80,11 +78,11 @@ def by_output(votes: Tensor) -> Tensor:
     return votes.transpose(-3, -2).contiguous().transpose(-3, -2)
 
 
-def sinusoids(positions: Tensor, size: int) -> Tensor:
-    """Compute the vectors `[..., size]` of integer positions `[...]`, in float64."""
+def sinusoids(positions: Tensor, size: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Compute fairseq's vectors `[..., size]` of integer positions `[...]`; in float32 they equal fairseq's."""
     half = size // 2
     step = math.log(10000) / max(1, half - 1)
-    frequencies = torch.exp(torch.arange(half, dtype=torch.float64, device=positions.device) * -step)
+    frequencies = torch.exp(torch.arange(half, dtype=dtype, device=positions.device) * -step)
     angles = positions.unsqueeze(-1) * frequencies
     vectors = torch.cat([angles.sin(), angles.cos()], dim=-1)
     return torch.nn.functional.pad(vectors, (0, size - 2 * half))

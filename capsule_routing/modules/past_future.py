@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from capsule_routing import functions as routing
 from capsule_routing.functions import RoutingResult, in_float32, squash
+from capsule_routing.functions.types import Mask
 from capsule_routing.modules.layers import (
-    Mask,
     by_output,
     cast_votes,
     check_positive,

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, rms_norm
 
 from capsule_routing.functions import in_float32
+from capsule_routing.functions.types import Mask
 
 
 class QueryKeyNorm(nn.Module):
@@ -45,7 +46,7 @@ class SelectiveAttention(nn.Module):
         self.causal = causal
 
     @in_float32
-    def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Any = None) -> Tensor:
+    def forward(self, logits: Tensor, padding_mask: Mask = None, factors: Any = None) -> Tensor:
         """Compute the new logits of a whole sentence, `[B, H, L, L]`.
 
         Args:
@@ -56,7 +57,7 @@ class SelectiveAttention(nn.Module):
         return logits - self.masked(logits, padding_mask)
 
     @in_float32  # the sums of a long sentence
-    def masked(self, logits: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+    def masked(self, logits: Tensor, padding_mask: Mask = None) -> Tensor:
         """Compute what is subtracted, `[B, 1, L, L]`, 0 at padding. Arguments as in `forward`."""
         positions = logits.shape[-2:]
         if self.causal:
@@ -67,9 +68,7 @@ class SelectiveAttention(nn.Module):
         sums = masks.cumsum(2) - masks
         return sums if padding_mask is None else sums.masked_fill(padding_mask[:, None, :, None], 0)
 
-    def forward_next(
-        self, rows: Tensor, padding_mask: Optional[Tensor], earlier: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor]:
+    def forward_next(self, rows: Tensor, padding_mask: Mask, earlier: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
         """Compute the rows of `forward` of new positions at the end, under the causal mask.
 
         Args:
@@ -92,7 +91,7 @@ class SelectiveAttention(nn.Module):
         return (exact - sums).to(rows.dtype), so_far + running[:, :, -1:]
 
 
-def _first(padding_mask: Optional[Tensor], like: Tensor) -> Tensor:
+def _first(padding_mask: Mask, like: Tensor) -> Tensor:
     """Return where the first word is, `[K]` or `[B, 1, 1, K]`."""
     if padding_mask is None:
         return torch.arange(like.size(-1), device=like.device).eq(0)

@@ -55,12 +55,6 @@ class StateLossesConfig(FairseqDataclass):
     state_losses: bool = field(default=False, metadata={"help": "predict bags and contents from the decoder's state"})
 
 
-@dataclass
-class StateLossesOptions(FairseqDataclass):
-    state_bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0 turns it off"})
-    state_bca_weight: float = field(default=1.0, metadata={"help": "weight of the agreement loss; 0 turns it off"})
-
-
 class StateHeads(nn.Module):
     """The heads of both losses, as GDR has them, for states `[B, T, C]` in place of PAST and FUTURE."""
 
@@ -86,7 +80,7 @@ class StateLosses(Mechanism):
     preset = "state_losses"
     on = {"state_losses": True}
     starts_as_baseline = True
-    loss_options = StateLossesOptions
+    loss_weights = {"state_bow": 1.0, "state_bca": 1.0}
 
     def decoder(self, config, sizes):
         return StateHeads(sizes.target)
@@ -94,17 +88,17 @@ class StateLosses(Mechanism):
     def run_decoder(self, part, target, source, prepared):
         return target.with_output(self.name, part(target.states))
 
-    def losses(self, model, net_output, sample, options):
+    def losses(self, model, net_output, sample, weights, options):
         state, bags, weights = net_output[1][self.name]
         target = sample["target"]
         mask = target.eq(model.decoder.dictionary.pad())
         losses = {}
-        if options.state_bow_weight:
+        if weights["state_bow"]:
             value = bag_of_words_loss(*bags, model.decoder.output_embeddings, target, mask)
-            losses["state_bow"] = Loss(value, "nsentences", math.log(2))
-        if options.state_bca_weight:
+            losses["state_bow"] = Loss(value, len(target), math.log(2))
+        if weights["state_bca"]:
             value = content_agreement_loss(state, state, state, *weights, mask)
-            losses["state_bca"] = Loss(value, "nsentences")
+            losses["state_bca"] = Loss(value, len(target))
         return losses
 
 

@@ -70,11 +70,6 @@ class KMeansConfig(FairseqDataclass):
     k_means_iterations: int = iterations(3, "number of iterations of k-means routing")
 
 
-@dataclass
-class ProgressConfig(FairseqDataclass):
-    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0 turns it off"})
-
-
 class KMeans(Mechanism):
     name = "k_means"
     summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
@@ -83,7 +78,7 @@ class KMeans(Mechanism):
     on = {"k_means": True}
     iterations = "k_means_iterations"
     starts_as_baseline = True
-    loss_options = ProgressConfig
+    loss_weights = {"progress": 1.0}
 
     def decoder(self, config, sizes):
         routing = KMeansRouting(sizes.source, sizes.target, sizes.target // 2, config.k_means_iterations)
@@ -97,13 +92,13 @@ class KMeans(Mechanism):
         states, routed = part.context(target.states, prepared, source.padding_mask)
         return target._replace(states=states).with_output(self.name, routed)
 
-    def losses(self, model, net_output, sample, options):
+    def losses(self, model, net_output, sample, weights, options):
         """`Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""
         shares = net_output[1][self.name].assignment.float().sum(2)  # sums over source words, [B, T, 2]
         past = shares[..., 0] / shares.sum(-1).clamp(min=1e-6)
         valid = sample["target"].ne(model.decoder.dictionary.pad())
         done = (valid.cumsum(1) - 1) / valid.sum(1, keepdim=True)
-        return {"progress": Loss(((past - done).square() * valid).sum())}
+        return {"progress": Loss(((past - done).square() * valid).sum(), sample["ntokens"])}
 
 
 class KMeansInspection(Inspection):

@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy with the losses of a model's mechanisms."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq.criterions import register_criterion
@@ -15,8 +15,8 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
-from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, loss_names, mechanisms
+from fairseq_capsule.mechanisms import MECHANISMS
+from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, mechanisms
 from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
 from fairseq_capsule.options import check_ranges, option, setting
 
@@ -45,31 +45,31 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
         check_ranges(cfg, RoutingLossesConfig)
         self.cfg = cfg
-        self.weights_of_others = _parsed(cfg.loss_weights)
+        self.given = _parsed(cfg.loss_weights)
+        self.weights = {name: weight for mechanism in mechanisms() for name, weight in mechanism.loss_weights.items()}
+        self.weights.update(self.given, bow=cfg.bow_weight, bca=cfg.bca_weight)
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
-        freeze_loss_heads(model, self._checked_weights(model))
+        self._check_heads(model)
+        freeze_loss_heads(model, self.weights)
 
-    def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
-        """Return the weights of all losses of a model's mechanisms. Refuse one without the head of its loss."""
-        active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
+    def _check_heads(self, model: BaseFairseqModel) -> None:
+        """Refuse a weight of a loss whose head the model does not have."""
+        active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if mechanism.loss_weights]
         computed = {name for _, name, _ in loss_heads(model)}
-        weights: Dict[str, float] = {}
         for mechanism in active or MECHANISMS:
-            options = self._options(mechanism)
-            for name in loss_names(mechanism):
-                weight = weights[name] = getattr(options, f"{name}_weight")
+            for name in mechanism.loss_weights:
+                weight = self.weights[name]
                 if weight and name not in computed:
                     flag = option(name + "_weight") + " " if mechanism in MECHANISMS else f"--loss-weights {name}:"
                     needed = ", ".join(map(option, mechanism.on))
                     raise UserError(
                         f"{flag}{weight:g} needs a model with this loss ({needed}); set {flag}0 to train without"
                     )
-        for name, weight in self.weights_of_others.items():
+        for name, weight in self.given.items():
             if weight and name not in computed:
                 raise UserError(f"--loss-weights {name}:{weight:g} needs a model with this loss; leave it out")
-        return weights
 
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
@@ -77,7 +77,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         """Compute the loss summed over the batch, the sample size, and the values to log. `reduce` must be True."""
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
-        weights = self._checked_weights(model)
+        self._check_heads(model)
         model.decoder.losses_computed = True  # the model warns of a criterion that does not say so
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
@@ -85,15 +85,15 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         sample_size = counts["nsentences"] if self.sentence_avg else counts["ntokens"]
         logging_output = {"nll_loss": nll_loss.data, **counts, "sample_size": sample_size}
         for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-            if not any(weights[name] for name in loss_names(mechanism)):
+            if not any(self.weights[name] for name in mechanism.loss_weights):
                 continue
-            losses = mechanism.losses(model, net_output, sample, self._options(mechanism))
-            for name, (value, per, unit) in losses.items():
-                if name not in weights:
-                    raise ValueError(f"mechanism {mechanism.name}: its loss {name} has no option {name}_weight")
-                loss = loss + weights[name] * value
+            losses = mechanism.losses(model, net_output, sample, self.weights, self.cfg)
+            for name, (value, number, unit) in losses.items():
+                if name not in mechanism.loss_weights:
+                    raise ValueError(f"mechanism {mechanism.name}: its loss {name} is not in `loss_weights`")
+                loss = loss + self.weights[name] * value
                 logging_output[f"{name}_loss"] = value.data / unit
-                logging_output[f"{name}_count"] = counts[per] if isinstance(per, str) else per
+                logging_output[f"{name}_count"] = number
         logging_output["loss"] = loss.data
         if self.report_accuracy:
             n_correct, total = self.compute_accuracy(model, net_output, sample)
@@ -109,13 +109,6 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)
                 metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
 
-    def _options(self, mechanism: Mechanism) -> Any:
-        """Return what has the options of a mechanism's losses: this criterion's config for the package's own."""
-        if mechanism in MECHANISMS or mechanism.loss_options is None:
-            return self.cfg
-        own = {name: value for name, value in self.weights_of_others.items() if name in loss_names(mechanism)}
-        return replace(mechanism.loss_options(), **{f"{name}_weight": value for name, value in own.items()})
-
 
 def freeze_loss_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
     """Freeze the heads of losses that have no weight, because they would have no gradient."""
@@ -126,7 +119,7 @@ def freeze_loss_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> 
 
 def _parsed(text: str) -> Dict[str, float]:
     """Parse `--loss-weights`. Raises a UserError for another form, or a loss that no mechanism of a package has."""
-    of_others = {name for mechanism in mechanisms() if mechanism not in MECHANISMS for name in loss_names(mechanism)}
+    of_others = {name for mechanism in mechanisms() if mechanism not in MECHANISMS for name in mechanism.loss_weights}
     weights = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition(":")

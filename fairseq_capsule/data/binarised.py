@@ -19,6 +19,7 @@ SENTENCES = 1 << 12  # sentences read at a time
 CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>")  # by their numbers in every dictionary of fairseq
 IN_TEXT = "fairseq's control symbols may not be words; replace them in the text, and binarise it again"
 REMEDY = "binarise the text again"
+NO_START = f"a sentence does not start where the previous one ends: {REMEDY}"
 NO_INDEX = f"not a whole index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}"
 
 
@@ -36,7 +37,7 @@ class BinarisedText:
     The end-of-sentence tokens count too.
     """
 
-    def __init__(self, index: Path):
+    def __init__(self, index: Path, check_offsets: bool = True):
         """Check that the files are complete and belong together; otherwise raise a BrokenFile."""
         self.index, self.data = index, index.with_suffix(".bin")
         for path in (self.index, self.data):
@@ -51,15 +52,30 @@ class BinarisedText:
         except (AssertionError, KeyError, OverflowError, ValueError, struct.error) as error:
             raise BrokenFile(index, NO_INDEX) from error
         self.sizes, self._type = np.array(contents.sizes), np.dtype(contents.dtype)  # a copy: `contents` closes its map
-        starts = np.cumsum(self.sizes, dtype=np.int64)
-        starts -= self.sizes  # in place: there may be many millions
-        starts *= self._type.itemsize
-        if (self.sizes < 0).any() or (starts != contents._pointers).any():
-            raise BrokenFile(index, f"a sentence does not start where the previous one ends: {REMEDY}")
+        if (self.sizes < 0).any():
+            raise BrokenFile(index, NO_START)
         self.sentences, self.tokens = len(self.sizes), int(self.sizes.sum(dtype=np.int64))
         size, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
         if size != needed:
             raise BrokenFile(self.data, f"{size} bytes, but {index.name} needs {needed}: {REMEDY}")
+        if check_offsets:
+            self._require_offsets(contents._pointers)
+
+    def offsets(self) -> np.ndarray:
+        """Return the first byte of each sentence in `data`, from the lengths."""
+        offsets = np.cumsum(self.sizes, dtype=np.int64)
+        offsets -= self.sizes  # in place: there may be many millions
+        offsets *= self._type.itemsize
+        return offsets
+
+    def _require_offsets(self, found: np.ndarray) -> None:
+        offsets = self.offsets()
+        if (offsets == found).all():
+            return
+        if (offsets.astype(np.int32) == found).all():  # fairseq adds up lengths of 32 bits, and numpy 2 keeps the type
+            problem = "its offsets are wrong above 2 GiB, as fairseq-preprocess --workers writes them under numpy 2"
+            raise BrokenFile(self.index, f"{problem}: fairseq-capsule filter offsets {self.index.parent}")
+        raise BrokenFile(self.index, NO_START)
 
     def piece(self, start: int, count: int) -> np.ndarray:
         """Return `count` tokens from token `start`, or fewer at the end."""
@@ -94,6 +110,21 @@ class BinarisedText:
             start += int(ends[-1])
 
 
+def recompute_offsets(folder: Path) -> None:
+    """Write the offsets of all indices of a folder again, computed from the lengths: fairseq's may be wrong.
+
+    Everything that binarises text ends with it. An incomplete file, or data of another size than the lengths say, raise
+    a BrokenFile. Files in fairseq's older format are left to fairseq.
+    """
+    for index in sorted(folder.glob("*.idx")):
+        if _has_older_format(index):
+            continue
+        text = BinarisedText(index, check_offsets=False)
+        with open(index, "r+b") as stream:
+            stream.seek(HEADER_SIZE + text.sizes.nbytes)
+            stream.write(text.offsets().tobytes())
+
+
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
     """Return the two texts of a split, by language.
 
@@ -102,15 +133,19 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
     """
     texts: Dict[str, BinarisedText] = {}
     for language, index in indices(folder, split, source, target).items():
-        with open(index, "rb") as stream:
-            if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
-                texts[language] = BinarisedText(index)
+        if not _has_older_format(index):
+            texts[language] = BinarisedText(index)
     for text in texts.values():
         first = next(iter(texts.values()))
         if text.sentences != first.sentences:
             problem = f"{text.sentences} sentences, but {first.index.name} has {first.sentences}"
             raise BrokenFile(text.index, f"{problem}: {REMEDY}")
     return texts
+
+
+def _has_older_format(index: Path) -> bool:
+    with open(index, "rb") as stream:
+        return stream.read(len(OLD_MAGIC)) == OLD_MAGIC
 
 
 def indices(folder: Path, split: str, source: str, target: str) -> Dict[str, Path]:

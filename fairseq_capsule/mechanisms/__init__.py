@@ -1,8 +1,9 @@
 """The mechanisms, one module each, and their interface. Importing this package registers them."""
 
+from capsule_routing.losses import Loss
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION
 from fairseq_capsule.mechanisms.attention_routing import ATTENTION_ROUTING
-from fairseq_capsule.mechanisms.base import Loss, Mechanism, Place, Sizes, Source, Target, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism, Place, Sizes, Source, Target, register_mechanism
 from fairseq_capsule.mechanisms.global_representation import GLOBAL_REPRESENTATION
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.mechanisms.selective_attention import SELECTIVE_ATTENTION

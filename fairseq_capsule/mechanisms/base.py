@@ -5,13 +5,14 @@ read the registry.
 """
 
 from dataclasses import fields
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
+from capsule_routing.losses import Loss
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
@@ -74,20 +75,6 @@ class Target(NamedTuple):
         return self._replace(outputs={**self.outputs, mechanism: output})
 
 
-class Loss(NamedTuple):
-    """A loss of a batch, and how it is logged: divided by a number and a unit.
-
-    Attributes:
-        value: summed over the batch, without its weight.
-        per: what the log divides by: "ntokens", "nsentences", or a number.
-        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
-    """
-
-    value: Tensor
-    per: Union[str, Tensor] = "ntokens"
-    unit: float = 1.0
-
-
 class Mechanism:
     """One way to route.
 
@@ -108,8 +95,8 @@ class Mechanism:
             side may be dropped or pruned.
         starts_as_baseline: whether a new model computes what the same model without the mechanism does. Then training
             can start from a baseline without a loss of quality.
-        loss_options: a dataclass with a default `NAME_weight` for each loss; or None. Those of the package's mechanisms
-            are options of the criterion. Its option `--loss-weights NAME:NUMBER` sets those of other packages.
+        loss_weights: the default weight of each loss, by name. The criterion has the weights of the package's losses as
+            options (`--bow-weight`); its option `--loss-weights NAME:NUMBER` sets those of other packages.
     """
 
     name: str
@@ -120,7 +107,7 @@ class Mechanism:
     iterations: Optional[str] = None
     reads_layers: Tuple[str, ...] = ()
     starts_as_baseline: bool = False
-    loss_options: Optional[Type[FairseqDataclass]] = None
+    loss_weights: Mapping[str, float] = {}
 
     def check(self, config: Any) -> None:
         """Raise a UserError if an option has a value that is not allowed. Called before a model is built."""
@@ -182,12 +169,19 @@ class Mechanism:
         """Return the name of the attribute that holds a part; a side or an attention has one of a name."""
         return self.name
 
-    def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
+    def losses(
+        self,
+        model: BaseFairseqModel,
+        net_output: Any,
+        sample: Dict[str, Any],
+        weights: Mapping[str, float],
+        options: Any,
+    ) -> Dict[str, Loss]:
         """Compute the losses of a batch, by name; those with a weight of 0 may be left out.
 
         The head of a loss is the submodule of the decoder part with the loss's name. With a weight of 0 it is frozen.
         In training `model` may be wrapped for several processes. `net_output` is what its forward returns for fairseq's
-        batch `sample`. `options` has the values of `loss_options`.
+        batch `sample`. `weights` has the weight of each loss, `options` the options of the criterion.
         """
         return {}
 
@@ -205,12 +199,6 @@ def off(mechanism: Mechanism) -> Dict[str, Any]:
 def known_to(mechanism: Mechanism, config: Any) -> bool:
     """Return whether a config has the options of a mechanism."""
     return all(hasattr(config, name) for name in mechanism.on)
-
-
-def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
-    """Return the names of a mechanism's losses, from the options of their weights."""
-    options = mechanism.loss_options or FairseqDataclass
-    return tuple(item.name.removesuffix("_weight") for item in fields(options) if item.name.endswith("_weight"))
 
 
 _REGISTRY: List[Mechanism] = []
@@ -314,7 +302,7 @@ def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Option
     own = getattr(model.decoder, "mechanism_parts", {})
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         parts = [getattr(model.decoder, part) for part, owner in own.items() if owner == mechanism.name]
-        for name in loss_names(mechanism):
+        for name in mechanism.loss_weights:
             built = [getattr(part, name) for part in parts if hasattr(part, name)]
             if None not in built:  # None: the part can have this head, but was built without it
                 yield mechanism, name, next((head for head in built if isinstance(head, nn.Module)), None)

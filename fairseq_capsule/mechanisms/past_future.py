@@ -2,16 +2,16 @@
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 
 from capsule_routing.errors import UserError
-from capsule_routing.losses import guided_losses
+from capsule_routing.losses import Loss, guided_losses
 from capsule_routing.modules import HolisticContext, SourceParts, from_options
-from fairseq_capsule.mechanisms.base import Loss, Mechanism, Sizes, Source, Target, leave_out_agreements
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target, leave_out_agreements
 from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
@@ -49,7 +49,7 @@ class PastFutureConfig(FairseqDataclass):
 
 @dataclass
 class GuidedLossesConfig(FairseqDataclass):
-    """Options for the losses of PAST and FUTURE."""
+    """Options of the criterion for the losses of PAST and FUTURE."""
 
     bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off", lowest=0)
     bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off", lowest=0)
@@ -69,7 +69,7 @@ class PastAndFuture(Mechanism):
     on = {"past_future": "gdr", "guided_heads": "both"}
     iterations = "past_future_iterations"
     starts_as_baseline = True
-    loss_options = GuidedLossesConfig
+    loss_weights = {"bow": GuidedLossesConfig.bow_weight, "bca": GuidedLossesConfig.bca_weight}
 
     def check(self, config: Any) -> None:
         if config.past_future == "none" and config.guided_heads != "none":
@@ -99,7 +99,14 @@ class PastAndFuture(Mechanism):
             routed = part.with_heads(routed)
         return target._replace(states=states).with_output(self.name, routed)
 
-    def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
+    def losses(
+        self,
+        model: BaseFairseqModel,
+        net_output: Any,
+        sample: Dict[str, Any],
+        weights: Mapping[str, float],
+        options: Any,
+    ) -> Dict[str, Loss]:
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).
 
         The model determines their form (`--guided-reduction`); `guided_losses` states what the log shows. At validation
@@ -107,11 +114,11 @@ class PastAndFuture(Mechanism):
         """
         target, part = sample["target"], model.decoder.past_future
         routed, heads = net_output[1][self.name], {}
-        if options.bow_weight:
+        if weights["bow"]:
             heads["bow"] = routed.heads.get("bow") or part.predicted_bags(routed)
-        if options.bca_weight:
+        if weights["bca"]:
             heads["bca"] = routed.heads.get("bca") or tuple(part.bca.parameters())
-        losses = guided_losses(
+        return guided_losses(
             routed._replace(heads=heads),
             model.decoder.output_embeddings,
             target,
@@ -119,7 +126,6 @@ class PastAndFuture(Mechanism):
             reduction=part.reduction,
             steps=options.bow_steps if model.training else 1.0,
         )
-        return {name: Loss(*loss) for name, loss in losses.items()}
 
 
 PAST_FUTURE = PastAndFuture()

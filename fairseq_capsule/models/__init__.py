@@ -3,9 +3,9 @@
 from fairseq_capsule.root_logger import unchanged_root_logger
 
 with unchanged_root_logger():
-    from fairseq_capsule.models import presets
+    from fairseq_capsule.models import architectures
     from fairseq_capsule.models.capsnmt import CapsNMTModel
     from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel
     from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 
-__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel", "presets"]
+__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel", "architectures"]

@@ -13,11 +13,11 @@ from capsule_routing.errors import UserError
 from capsule_routing.functions import RoutingResult
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.data.dictionaries import keep_digests
-from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AGGREGATIONS, AggregationConfig
+from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.parts import attach, run_encoder_parts
-from fairseq_capsule.options import preset, setting
+from fairseq_capsule.options import setting
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
 # there are few rows (the beam of a sentence), the product takes half the time with the embeddings on the left.
@@ -215,54 +215,3 @@ def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:
     nn.init.normal_(embedding.weight, std=size**-0.5)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
     return embedding
-
-
-@preset
-class CapsnmtBaseConfig(CapsNMTConfig):
-    aggregation: AGGREGATIONS = "capsule"
-
-
-@preset
-class CapsnmtBigConfig(CapsnmtBaseConfig):
-    encoder_embed_dim: int = 1024
-    decoder_embed_dim: int = 1024
-    dropout: float = 0.3
-
-
-@preset
-class SimpleAggregationTinyConfig(CapsNMTConfig):
-    encoder_embed_dim: int = 128
-    decoder_embed_dim: int = 128
-    encoder_layers: int = 2
-    decoder_layers: int = 2
-
-
-@preset
-class CapsnmtTinyConfig(SimpleAggregationTinyConfig):
-    aggregation: AGGREGATIONS = "capsule"
-
-
-@models.register_model("capsnmt", dataclass=CapsnmtBaseConfig)
-@models.register_model("capsnmt_base", dataclass=CapsnmtBaseConfig)
-class CapsnmtBaseModel(CapsNMTModel):
-    """CapsNMT at base size."""
-
-
-@models.register_model("capsnmt_big", dataclass=CapsnmtBigConfig)
-class CapsnmtBigModel(CapsNMTModel):
-    """CapsNMT at big size."""
-
-
-@models.register_model("capsnmt_tiny", dataclass=CapsnmtTinyConfig)
-class CapsnmtTinyModel(CapsNMTModel):
-    """CapsNMT at tiny size."""
-
-
-@models.register_model("simple_aggregation_base", dataclass=CapsNMTConfig)
-class SimpleAggregationBaseModel(CapsNMTModel):
-    """The baseline of CapsNMT at base size."""
-
-
-@models.register_model("simple_aggregation_tiny", dataclass=SimpleAggregationTinyConfig)
-class SimpleAggregationTinyModel(CapsNMTModel):
-    """The baseline of CapsNMT at tiny size."""

@@ -6,7 +6,6 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMEncoder, LSTMModel
 from torch import Tensor
 
@@ -20,11 +19,11 @@ from fairseq_capsule.mechanisms.base import (
     mechanisms,
     option_names,
 )
-from fairseq_capsule.mechanisms.past_future import HEADS, SEPARATIONS, PastFutureConfig
+from fairseq_capsule.mechanisms.past_future import PastFutureConfig
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
-from fairseq_capsule.options import compile_option, preset, setting
+from fairseq_capsule.options import compile_option, setting
 
 # fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
 # one belongs to a loss that this package does not support.
@@ -133,7 +132,6 @@ class CapsuleLSTMDecoder(RunsParts, LSTMDecoder):
         return self.embed_tokens.weight if self.share_input_output_embed else self.fc_out.weight
 
 
-@register_model("capsule_lstm", dataclass=CapsuleLSTMConfig)
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     """fairseq's attentional LSTM with mechanisms. With all of them off it is identical to fairseq's."""
 
@@ -167,14 +165,3 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         if config.compile_routing:
             compile_routing(model)
         return model
-
-
-@preset
-class GdrLstmConfig(CapsuleLSTMConfig):
-    past_future: SEPARATIONS = "gdr"
-    guided_heads: HEADS = "both"
-
-
-@register_model("gdr_lstm", dataclass=GdrLstmConfig)
-class GdrLstmModel(CapsuleLSTMModel):
-    """An LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1)."""

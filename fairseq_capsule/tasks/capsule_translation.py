@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMModel
@@ -73,6 +74,14 @@ class CapsuleTranslationTask(TranslationTask):
         for text in texts.values():
             text.require_words()
         super().load_dataset(split, epoch, combine, **kwargs)
+
+    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **options: Any) -> EpochBatchIterator:
+        """Form batches of any number of sentences, whatever `--required-batch-size-multiple` says.
+
+        Otherwise fairseq leaves out a last batch whose size 8 does not divide. It has the longest sentences of a set.
+        """
+        options["required_batch_size_multiple"] = 1
+        return super().get_batch_iterator(dataset, *args, **options)
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         return False

@@ -16,7 +16,7 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.mechanisms import base
-from fairseq_capsule.mechanisms.base import Mechanism, loss_heads, loss_names, mechanisms
+from fairseq_capsule.mechanisms.base import Mechanism, loss_heads, mechanisms
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import changed_parameters
 
@@ -97,7 +97,7 @@ def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     if not losses:
         return "label_smoothed_cross_entropy", {}
     known = CRITERION_DATACLASS_REGISTRY[NAME].__dataclass_fields__
-    weights = [f"{name}_weight" for mechanism in mechanisms() for name in loss_names(mechanism)]
+    weights = [f"{name}_weight" for mechanism in mechanisms() for name in mechanism.loss_weights]
     return NAME, {weight: float(weight.removesuffix("_weight") in losses) for weight in weights if weight in known}
 
 

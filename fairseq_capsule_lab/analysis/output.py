@@ -23,7 +23,7 @@ def column(label: str, digits: int = 2) -> Any:
 class Analysis:
     """One analysis: a text with its title and table, rows of one dataclass with fields made by `column`, a chart.
 
-    Its `kind` is the name of its files.
+    Its `kind` is the name of its files. Without a text it has no Markdown file.
     """
 
     kind: str
@@ -37,7 +37,8 @@ class Analysis:
         Raises:
             UserError: a file could not be written; the files that exist are complete.
         """
-        files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
+        files = {"md": self.markdown.encode()} if self.markdown else {}
+        files["csv"] = comma_separated(self.rows).encode()
         if self.figure:
             files |= {kind: _drawn(self.figure, kind) for kind in ("png", "svg")}
         folder.mkdir(parents=True, exist_ok=True)

@@ -6,16 +6,14 @@ module imports torch, fairseq and other large libraries where it calls them, so 
 """
 
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
 
 import click
 
-from capsule_routing.errors import UserError, missing_library, one_line
 from fairseq_capsule_lab.cli.arguments import USER_DIR
-from fairseq_capsule_lab.cli.commands import Group
+from fairseq_capsule_lab.cli.commands import Group, run_command
 
 COMMANDS = {
     "analyze": "Tables and plots of translations: lengths, coverage, overlap, routing iterations, cases.",
@@ -33,19 +31,17 @@ COMMANDS = {
     "prepare": "Prepare a corpus and binarise it.",
     "probe": "Measure how much of the target a vector of the source predicts.",
     "report": "Compare evaluated runs on one page: scores, lengths, curves, sentences.",
-    "reproduce": "Run the missing steps of a paper's table, then print the table.",
     "score": "BLEU and chrF of translations, or ROUGE of summaries, with labels and signatures.",
     "seeds": "Compare systems that were trained with several seeds.",
     "serve": "A page that translates and shows what the model routes.",
     "size": "Count the parameters of a model.",
-    "table": "Print a paper's table with our figures beside the paper's, or list the tables.",
     "toy-corpus": "Write an embedded corpus: English-German sentences, or Chinese news with headlines.",
     "train": "Train a model on a CPU, or on the GPUs of one or several nodes.",
 }
 # Commands in a module of another name.
 MODULES = {
     **dict.fromkeys(("nll", "probe", "size"), "measure"),
-    **{"import-model": "export", "picture": "inspect", "reproduce": "table", "seeds": "score"},
+    **{"import-model": "export", "picture": "inspect", "seeds": "score"},
 }
 SCRIPTS = ("distill", "evaluate", "prepare", "train")  # their status is 1 after a wrong option, as that of a script
 NAME = "fairseq-capsule"
@@ -83,43 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     A script of the repository names itself by the variable CAPSULE_PROGRAM.
 
     Returns:
-        0; 1 after a `UserError`, an `OSError` or an `ImportError`; 2 after a wrong option; 130 after Ctrl-C; 141 if the
-        reader of the output has ended.
+        that of `run_command`.
     """
-    _keep_root_logger()
     if "_FAIRSEQ_CAPSULE_COMPLETE" in os.environ:
         fairseq_capsule.main(prog_name=NAME)  # prints what a shell completes, and ends
     words = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in words if word in COMMANDS), "")
     program = os.environ.pop("CAPSULE_PROGRAM", None)
     prefix = program or f"{NAME} {name}".strip() + ("" if name in SCRIPTS else ": error")
-    try:
-        context = _context(program, words)
-        with context:
-            result = context.command.invoke(context)
-        sys.stdout.flush()  # here an error of writing is still reported
-        return result if isinstance(result, int) else 0
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except click.UsageError as error:
-        print(f"{prefix}: {one_line(error.format_message())} (see --help)", file=sys.stderr)
-        return 1 if name in SCRIPTS else 2
-    except UserError as error:
-        message = str(error)
-    except BrokenPipeError:  # the reader of the output has ended, such as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends
-        return 141  # as a shell reports SIGPIPE
-    except ModuleNotFoundError as error:
-        message = one_line(str(missing_library(error)))
-    except ImportError as error:
-        message = one_line(f"{error}; 'fairseq-capsule doctor' states what to install")
-    except OSError as error:  # a full disk, a missing folder: the message names the file
-        message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except KeyboardInterrupt:
-        print(f"{prefix.removesuffix(': error')}: interrupted", file=sys.stderr)
-        return 130
-    print(f"{prefix}: {message}", file=sys.stderr)
-    return 1
+    return run_command(prefix, lambda: _context(program, words), wrong_usage=1 if name in SCRIPTS else 2)
 
 
 def _context(program: str | None, words: list[str]) -> click.Context:
@@ -131,11 +99,3 @@ def _context(program: str | None, words: list[str]) -> click.Context:
             break
         command, words = found, words[1:]
     return command.make_context(program or NAME, words)
-
-
-def _keep_root_logger() -> None:
-    """Set the root logger to warnings, for the rest of the process. fairseq configures it only if it has no handler."""
-    root = logging.getLogger()
-    root.setLevel(logging.WARNING)
-    if logging.lastResort not in root.handlers and logging.lastResort is not None:
-        root.addHandler(logging.lastResort)  # what prints warnings of a logger without a handler

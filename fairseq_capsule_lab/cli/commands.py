@@ -1,12 +1,14 @@
 """A command of this package, and short forms of its arguments and options on click."""
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from capsule_routing.errors import one_line
+from capsule_routing.errors import UserError, missing_library, one_line
 
 Decorator = Callable[[Any], Any]
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
@@ -91,3 +93,48 @@ def option(name: str, kind: Any, value: str, text: str, **attributes: Any) -> De
 
 def flag(name: str, text: str) -> Decorator:
     return click.option(name, is_flag=True, help=text)
+
+
+def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_usage: int = 2) -> int:
+    """Run the command of a context and return the exit status. A message begins with the `prefix`.
+
+    Returns:
+        0; 1 after a `UserError`, an `OSError` or an `ImportError`; `wrong_usage` after a wrong option; 130 after
+        Ctrl-C; 141 if the reader of the output has ended.
+    """
+    _keep_root_logger()
+    try:
+        context = make_context()
+        with context:
+            result = context.command.invoke(context)
+        sys.stdout.flush()  # here an error of writing is still reported
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.UsageError as error:
+        print(f"{prefix}: {one_line(error.format_message())} (see --help)", file=sys.stderr)
+        return wrong_usage
+    except UserError as error:
+        message = str(error)
+    except BrokenPipeError:  # the reader of the output has ended, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends
+        return 141  # as a shell reports SIGPIPE
+    except ModuleNotFoundError as error:
+        message = one_line(str(missing_library(error)))
+    except ImportError as error:
+        message = one_line(f"{error}; 'fairseq-capsule doctor' states what to install")
+    except OSError as error:  # a full disk, a missing folder: the message names the file
+        message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        print(f"{prefix.removesuffix(': error')}: interrupted", file=sys.stderr)
+        return 130
+    print(f"{prefix}: {message}", file=sys.stderr)
+    return 1
+
+
+def _keep_root_logger() -> None:
+    """Set the root logger to warnings, for the rest of the process. fairseq configures it only if it has no handler."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    if logging.lastResort not in root.handlers and logging.lastResort is not None:
+        root.addHandler(logging.lastResort)  # what prints warnings of a logger without a handler

@@ -72,7 +72,7 @@ def export(
     print(f"wrote {out}: {source}-{target} for {library}")
 
 
-@command("import-model", "models/ja-en imported")
+@command("import-model", "examples/ja-en imported")
 @argument("source", input_folder, "A model that transformers saved, with its tokenizer.")
 @argument("out", arguments.absent_folder, "A new folder: model.pt, dictionaries, subwords and settings.")
 def import_model(source: Path, out: Path) -> None:

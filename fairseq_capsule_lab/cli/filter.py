@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from capsule_routing.text.preparation import cut_chinese, split_into_subwords
-from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, number, positive_int
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
@@ -97,6 +97,15 @@ def similar_pairs(
 ) -> None:
     """Write the pairs that are not empty, not too long and of similar length."""
     copy_similar_pairs((source, target), outputs, max_length, ratio, instead or ())
+
+
+@command("offsets", "data/wmt14-en-fr/bin", group=filter)
+@argument("folder", input_folder, "The folder with the files .idx and .bin.")
+def offsets(folder: Path) -> None:
+    """Correct the offsets of binarised text, which fairseq-preprocess --workers writes wrong above 2 GiB (numpy 2)."""
+    from fairseq_capsule.data.binarised import recompute_offsets
+
+    recompute_offsets(folder)
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

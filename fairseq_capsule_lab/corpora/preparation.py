@@ -190,6 +190,8 @@ class _Preparation:
         return [*words, "--workers", str(cores()), "--destdir", out]
 
     def _binarise(self, part: Path, log: BinaryIO) -> None:
+        from fairseq_capsule.data.binarised import recompute_offsets  # imports torch
+
         self._refuse_control_symbols()
         show(self._binarising("bin"), self.path)
         words = self._binarising(part.name)
@@ -198,6 +200,7 @@ class _Preparation:
             log.flush()
             if sys.stderr.isatty():
                 sys.stderr.write(line.decode(errors="replace"))
+        recompute_offsets(part)
         self._require_known(part)
 
     def _refuse_control_symbols(self) -> None:

@@ -2,14 +2,16 @@
 
 import contextlib
 import os
+import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
+from fairseq_capsule_lab.manifests import count_lines
 
 MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
 LONGEST = 4_192  # bytes; longer lines are not used for learning
@@ -52,10 +54,14 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
     import sentencepiece
 
     os.chdir(model.parent)  # the model contains the names of the texts, which should not depend on where they are
-    sentencepiece.set_random_generator_seed(1)  # for the sample of lines
+    total = sum(map(count_lines, texts))
+    if total <= MOST_LINES:
+        text: dict[str, Any] = {"input": [os.path.relpath(path) for path in texts]}
+    else:
+        text = {"sentence_iterator": _sample(texts, total)}
     with open(model, "wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
-            input=[os.path.relpath(text) for text in texts],
+            **text,
             model_writer=stream,
             model_type=kind,
             vocab_size=size,
@@ -67,3 +73,15 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
             normalization_rule_name="identity",
             minloglevel=1,
         )
+
+
+def _sample(texts: Sequence[Path], total: int) -> Iterator[str]:
+    """Yield MOST_LINES of the lines of texts, always the same ones. SentencePiece's own sample has no seed."""
+    chosen = set(random.Random(1).sample(range(total), MOST_LINES))
+    number = 0
+    for path in texts:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                if number in chosen:
+                    yield line.rstrip("\n")
+                number += 1

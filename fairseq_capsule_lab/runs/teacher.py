@@ -11,6 +11,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import refuse_unknown_architecture
+from fairseq_capsule.data.binarised import recompute_offsets
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
@@ -75,6 +76,7 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
         kept[reason] += 1
         builder.add_item(own)
     builder.finalize(f"{prefix}.idx")
+    recompute_offsets(out)
     logs = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
     announced = (int(number.replace(",", "")) for log in logs for number in SKIPPED.findall(log))
     if kept["skipped"] > max(announced, default=0):  # fairseq says how many sentences it skips

@@ -11,7 +11,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli import SCRIPTS, arguments, main
 from tests.test_help import LEAVES
 
-MODEL = Path(__file__).parents[2] / "models/ja-en"
+MODEL = Path(__file__).parents[2] / "examples/ja-en"
 # Words that make each command succeed. {0} is a folder for results.
 WORKS = {
     "analyze lengths": "first.out second.out --intervals 2,4 --names A --names B --out {0}",
@@ -28,12 +28,10 @@ WORKS = {
     "nll": "model.pt plain.pt --data data --split test --json",
     "picture": "model.pt data/bin --id 1 --out {0}/new.png",
     "probe": "model.pt --data data/bin",
-    "reproduce": "duan-table2 --dry-run --scale smoke --seeds 1-2",
     "score": "first.out text.de --samples 10 --against second.out --output {0}/plain",
     "seeds": "text.de --baseline first.out:second.out --system second.out:first.out --system *.out",
     "serve": "model.pt data/bin --port 0 --against plain.pt",
     "size": "model.pt --data data/bin --json",
-    "table": "duan-table2 --scale smoke --out {0}",
     "toy-corpus": "{0} --train 5 --valid 2 --test 2 --alignments",
 }
 ELSEWHERE = {"check-data", "distill", "doctor", "evaluate", "report", "train"}  # with tests of their own
@@ -142,9 +140,9 @@ def test_a_pipe_is_no_input(tmp_path):
 def test_a_folder_without_a_plugin_is_refused(tmp_path, command):
     (tmp_path / "empty").mkdir()
     for name in ("empty", "missing"):
-        result = command("--user-dir", tmp_path / name, "table")
+        result = command("--user-dir", tmp_path / name, "size")
         (line,) = result.err.splitlines()
-        assert result.status == 1 and line.startswith("fairseq-capsule table: error: ") and name in line
+        assert result.status == 1 and line.startswith("fairseq-capsule size: error: ") and name in line
 
 
 def test_a_plugin_is_imported_before_or_after_the_name_of_a_command(world, tmp_path, capsys):

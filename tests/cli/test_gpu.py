@@ -9,12 +9,12 @@ from fairseq import utils
 
 from fairseq_capsule_lab.cli import main
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 def gradient_norms(monkeypatch, model, data):
-    """Run scripts/gradient_norms.py."""
-    spec = importlib.util.spec_from_file_location("gradient_norms", SCRIPTS / "gradient_norms.py")
+    """Run experiments/gradient_norms.py."""
+    spec = importlib.util.spec_from_file_location("gradient_norms", EXPERIMENTS / "gradient_norms.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     monkeypatch.setattr("sys.argv", ["gradient_norms.py", str(model), "--baseline", str(model), "--data", str(data)])

@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 from subword_nmt.learn_bpe import learn_bpe
 
-from fairseq_capsule_lab.corpora import parallel
+from fairseq_capsule_lab.corpora import parallel, subwords
 from fairseq_capsule_lab.corpora.parallel import filter_folder
-from fairseq_capsule_lab.corpora.subwords import learn_merges
+from fairseq_capsule_lab.corpora.subwords import learn_merges, learn_pieces
 
 
 @pytest.fixture
@@ -70,3 +70,17 @@ def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):
     expected = io.StringIO()
     learn_bpe([f"{line}\n" for line in 2 * lines], expected, 200)
     assert (tmp_path / "learnt").read_text() == expected.getvalue()
+
+
+@pytest.mark.parametrize("most", [200, 400])  # a sample, and the whole text
+def test_pieces_learnt_in_two_processes_are_the_same(tmp_path, log, monkeypatch, most):
+    """SentencePiece draws its own sample with another seed in each process, whatever seed it is given."""
+    monkeypatch.setattr(subwords, "MOST_LINES", most)
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcdeé&;", k=rng.randint(1, 6))) for _ in range(300)]
+    texts = [tmp_path / f"train.{language}" for language in ("en", "de")]
+    for text in texts:
+        text.write_text("".join(" ".join(rng.choices(words, k=9)) + "\n" for _ in range(200)))
+    for name in ("first", "second"):  # each in a process of its own
+        learn_pieces(texts, tmp_path / name, "unigram", 90, log)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

@@ -21,20 +21,15 @@ class LengthConfig(FairseqDataclass):
     mean_length: bool = False
 
 
-@dataclass
-class LengthLossConfig(FairseqDataclass):
-    mean_length_weight: float = 1.0
-
-
 class MeanLength(Mechanism):
     name = "mean_length"
     summary = "an example of a loss without parameters"
     options = LengthConfig
     on = {"mean_length": True}
-    loss_options = LengthLossConfig
+    loss_weights = {"mean_length": 1.0}
 
-    def losses(self, model, net_output, sample, options):
-        return {"mean_length": Loss(net_output[0].square().mean(), "nsentences", unit=2.0)}
+    def losses(self, model, net_output, sample, weights, options):
+        return {"mean_length": Loss(net_output[0].square().mean(), len(sample["target"]), unit=2.0)}
 
 
 @pytest.fixture(autouse=True)

@@ -2,13 +2,14 @@
 
 import tracemalloc
 
+import numpy as np
 import pytest
 import torch
-from fairseq.data.indexed_dataset import make_builder
+from fairseq.data.indexed_dataset import MMapIndexedDataset, make_builder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
+from fairseq_capsule.data.binarised import BinarisedText, BrokenFile, recompute_offsets
 
 
 def write(folder, sizes):
@@ -50,3 +51,26 @@ def test_memory_stays_bounded(tmp_path):
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20_000_000
+
+
+@pytest.mark.parametrize("gibibytes", [1, 3, 5])  # above 2 offsets are negative, above 4 those of other sentences
+def test_offsets_above_2_gib_are_computed_again(tmp_path, monkeypatch, gibibytes):
+    """fairseq adds up the lengths that several workers wrote, as 32-bit numbers. The file of tokens is sparse."""
+    monkeypatch.setattr("fairseq.data.indexed_dataset._warmup_mmap_file", lambda path: None)  # it reads all
+    index, length = tmp_path / "train.en-de.de.idx", 1 << 20
+    sizes = np.full(gibibytes * 512 + 1, length, np.int32)
+    with np.errstate(over="ignore"), MMapIndexedDataset.Index.writer(str(index), np.uint16) as writer:
+        writer.write(list(sizes))
+    with open(index.with_suffix(".bin"), "wb") as tokens:
+        tokens.seek(2 * length * (len(sizes) - 1))
+        tokens.write(np.arange(9, dtype=np.uint16).tobytes())
+        tokens.truncate(2 * length * len(sizes))
+    if gibibytes > 2:
+        with pytest.raises(BrokenFile, match="wrong above 2 GiB, as fairseq-preprocess --workers writes them under n"):
+            BinarisedText(index)
+    recompute_offsets(tmp_path)
+    BinarisedText(index)
+    assert MMapIndexedDataset(str(index.with_suffix("")))[len(sizes) - 1][:9].tolist() == list(range(9))
+    index.with_suffix(".bin").write_bytes(b"short")
+    with pytest.raises(BrokenFile, match=f"5 bytes, but train.en-de.de.idx needs {2 * length * len(sizes)}"):
+        recompute_offsets(tmp_path)

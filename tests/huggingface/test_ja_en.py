@@ -1,4 +1,4 @@
-"""The model of the repository, models/ja-en: README's lines translate with it, without fairseq."""
+"""The model of the repository, examples/ja-en: README's lines translate with it, without fairseq."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.processes import run_without_fairseq
 
 library("transformers")
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "models/ja-en"
+FOLDER = ROOT / "examples/ja-en"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SENTENCES = {
     "彼は毎朝六時に起きます。": "he gets up at six every morning.",

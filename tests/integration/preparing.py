@@ -43,7 +43,7 @@ def copy_checkout(folder, *copied):
 
     It has no `.venv`, so that the scripts use the commands of PATH, which can be warm or stubs.
     """
-    for name in ("fairseq_capsule", "fairseq_capsule_lab", "benchmarks", "configs", "results", "workflow"):
+    for name in ("fairseq_capsule", "fairseq_capsule_lab", "experiments", "configs"):
         if name not in copied:
             (folder / name).symlink_to(REPOSITORY / name)
     for name in ("scripts", *copied):

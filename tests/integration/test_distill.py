@@ -2,9 +2,11 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary, data_utils
+from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.hub import load
@@ -124,7 +126,14 @@ def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teach
     assert not workplace.out.exists()
 
 
-def test_bad_translations_are_counted(data, tmp_path):
+def test_bad_translations_are_counted(data, tmp_path, monkeypatch):
+    finalize = MMapIndexedDatasetBuilder.finalize
+
+    def write_wrong_offsets(builder, index):
+        finalize(builder, index)
+        Path(index).write_bytes(Path(index).read_bytes()[:-8] + b"\xff" * 8)
+
+    monkeypatch.setattr(MMapIndexedDatasetBuilder, "finalize", write_wrong_offsets)
     shards, out = tmp_path / "shards", tmp_path / "bin"
     shards.mkdir()
     said = dict.fromkeys(range(300), "a")

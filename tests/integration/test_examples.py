@@ -10,14 +10,14 @@ import torch
 from fairseq import utils
 
 from capsule_routing.errors import UserError
+from experiments.tables.definitions import load_table
+from experiments.tables.runs import Workspace
+from experiments.tables.scales import load_scale
+from experiments.tables.steps import work_of
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small, check_on_changes_logits, make_batch, make_sentences
 from fairseq_capsule.testing.small_models import LENGTHS
 from fairseq_capsule_lab.runs import RunFolder
-from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.runs import Workspace
-from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.steps import work_of
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run, train
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace

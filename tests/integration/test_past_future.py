@@ -74,9 +74,9 @@ def test_it_trains_resumes_and_translates(data, tmp_path, baselines):
 
 
 def gradient_norms(checkpoint, baseline, data):
-    """Return how many parameters were added, and the two sizes that scripts/gradient_norms.py prints."""
+    """Return how many parameters were added, and the two sizes that experiments/gradient_norms.py prints."""
     finished = run_script(
-        REPOSITORY / "scripts/gradient_norms.py", [checkpoint, "--baseline", baseline, "--data", data]
+        REPOSITORY / "experiments/gradient_norms.py", [checkpoint, "--baseline", baseline, "--data", data]
     )
     assert finished.returncode == 0, finished.stderr
     count, *sizes = re.match(r"added \(([\d,]+) parameters\) (\S+), others (\S+): ", finished.stdout).groups()

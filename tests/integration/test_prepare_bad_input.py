@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 
+from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.archives import CHECKSUMS
 from tests.integration import archives as wmt
 from tests.integration.archives import EN_RO, make_workplace, pack
@@ -176,3 +177,16 @@ def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace,
     else:
         workplace.refused(process, "unknown to the dictionary", "of the same run")
         assert finished(workplace.root / "out") == ["raw", "tokenised", "codes", "bpe"]
+
+
+@pytest.mark.parametrize("script", ["multi30k", "wmt17-zh-en"])
+def test_offsets_that_fairseq_computed_are_computed_again(archives, tmp_path, capsys, script):
+    place = Workplace(tmp_path, "prepare-multi30k.sh") if script == "multi30k" else make_workplace(script, tmp_path)
+    wrong = 'truncate --size=-8 "$index"; printf "\\377%.0s" 1 2 3 4 5 6 7 8 >>"$index"'
+    damage = f'for index in "${{@: -1}}"/*.idx; do {wrong}; done'
+    place.stub("fairseq-preprocess", f'PATH=${{PATH#*:}} fairseq-preprocess "$@"\n{damage}')
+    options = ["--from", archives] if script == "multi30k" else ["--from", "archives", "--parts", "nc"]
+    out = place.prepared(*options).out
+    assert main(["check-data", str(out), "--most-overlap", "100", "--most-unknown", "100"]) == 0, (
+        capsys.readouterr().out
+    )

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fairseq_capsule_lab.tables.definitions import table_names
+from experiments.tables.definitions import table_names
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
@@ -28,7 +28,7 @@ def reproduce(checkout, *arguments):
 def checkout(tmp_path_factory):
     """A checkout for all tests: rows that tables share are run once."""
     # The workflow calls the scripts of the package's checkout.
-    packages = ("fairseq_capsule", "fairseq_capsule_lab")
+    packages = ("fairseq_capsule", "fairseq_capsule_lab", "experiments")
     return copy_checkout(tmp_path_factory.mktemp("reproduce"), *packages)
 
 

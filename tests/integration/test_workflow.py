@@ -57,7 +57,7 @@ rows:
   capsules: {run: capsule_transformer}
 """
 # Commands that are interrupted. The others are warm.
-REAL = [sys.executable, "-m", "fairseq_capsule_lab.cli"]
+REAL = [sys.executable]
 ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "capsules": "capsule_transformer"}
 
 
@@ -66,15 +66,16 @@ class Checkout:
 
     def __init__(self, folder):
         self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
-        for name in ("fairseq_capsule", "fairseq_capsule_lab", "workflow", "configs"):
-            shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("fairseq_capsule", "fairseq_capsule_lab", "experiments", "configs"):
+            ignored = shutil.ignore_patterns("__pycache__", "benchmarks", "results")
+            shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
         (folder / "configs" / "tables" / "duan-rows.yaml").write_text(TABLE)
         (folder / "configs" / "tables" / "duan-measured.yaml").write_text(MEASURED)
-        (folder / "benchmarks").mkdir()
+        (folder / "experiments/benchmarks").mkdir()
         for name, text in BENCHMARKS.items():
-            (folder / "benchmarks" / name).write_text(text)
+            (folder / "experiments/benchmarks" / name).write_text(text)
         (folder / "scripts").mkdir()
         for name, body in SCRIPTS.items():
             self.script(folder / "scripts" / name, f"#!/bin/bash\nset -euo pipefail\n{body}\n")
@@ -94,13 +95,13 @@ class Checkout:
             "SECONDS_AN_UPDATE": seconds,
             "HOME": str(self.folder),
         }
-        command = [*program, "reproduce", table, "--scale", "smoke"]
+        command = [*program, str(self.folder / "experiments/reproduce.py"), table, "--scale", "smoke"]
         command += ["--runs", str(self.runs), "--data", str(self.folder / "data"), *arguments]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         return subprocess.Popen(command, env=environment, **pipes, **options)
 
     def run(self, *arguments, **options):
-        process = self.start("--cores", "2", *arguments, path=f"{warm_path()}:", program=["fairseq-capsule"], **options)
+        process = self.start("--cores", "2", *arguments, path=f"{warm_path()}:", program=["python"], **options)
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
 
@@ -222,7 +223,7 @@ def test_slurm_receives_the_steps_in_order_of_dependence(checkout):
     for name in ("squeue", "scancel", "scontrol", "sinfo", "sacctmgr"):
         checkout.script(stubs / name, "#!/bin/sh\n")
     profile = checkout.folder / "profile"
-    shutil.copytree(REPOSITORY / "workflow/profiles/slurm", profile)
+    shutil.copytree(REPOSITORY / "experiments/workflow/profiles/slurm", profile)
     with open(profile / "config.yaml", "a") as settings:
         settings.write("slurm-init-seconds-before-status-checks: 1\nslurm-keep-successful-logs: true\n")
     process = checkout.start("--launcher", str(profile), "--rows", "continued", path=f"{stubs}:")

@@ -29,6 +29,7 @@ COMMANDS = {
     "fairseq-interactive": ("fairseq_cli.interactive", "cli_main"),
     "fairseq-preprocess": ("fairseq_cli.preprocess", "cli_main"),
     "fairseq-train": ("fairseq_cli.train", "cli_main"),
+    "reproduce.py": ("experiments.reproduce", "main"),
 }
 CLIENT = """#!{python} -SE
 import json, os, socket, sys
@@ -37,6 +38,16 @@ connection.connect({place!r})
 asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ), process=os.getpid())
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
+"""
+# `python`: a client too, if it runs the file that scripts/reproduce.sh calls.
+PYTHON = """#!{python} -SE
+import os, sys
+folder, words = os.path.dirname(sys.argv[0]), sys.argv[1:]
+if words and words[0].endswith("/experiments/reproduce.py"):
+    program, *words = f"{{folder}}/reproduce.py", *words[1:]
+else:
+    program = f"{{folder}}/python3"
+os.execv(program, [program, *words])
 """
 
 
@@ -77,8 +88,9 @@ def warm_path():
     for name in COMMANDS:
         (folder / name).write_text(CLIENT.format(python=sys.executable, place=place))
         (folder / name).chmod(0o755)
-    for name in ("python", "python3"):
-        (folder / name).symlink_to(sys.executable)
+    (folder / "python").write_text(PYTHON.format(python=sys.executable))
+    (folder / "python").chmod(0o755)
+    (folder / "python3").symlink_to(sys.executable)
     server = socketserver.ThreadingUnixStreamServer(place, _Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

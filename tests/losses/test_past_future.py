@@ -34,11 +34,11 @@ def assert_same(got, want, inputs):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
-both_readings = pytest.mark.parametrize("reduction", ["sum", "mean"])
+both_reductions = pytest.mark.parametrize("reduction", ["sum", "mean"])
 every_mask = pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
 
 
-@both_readings
+@both_reductions
 @every_mask
 @pytest.mark.parametrize("block", [30, 10**6])
 def test_bag_of_words_equals_the_literal_sum(reduction, mask, block, monkeypatch):
@@ -75,7 +75,7 @@ def test_mean_bag_of_words_equals_a_result_by_hand():
     torch.testing.assert_close(future.grad.flatten(), torch.tensor([0.5 - 1 / 2, 0.75 - 1]) / 2)
 
 
-@both_readings
+@both_reductions
 def test_a_sample_of_the_steps_estimates_the_loss_without_bias(reduction):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), MASK)
@@ -96,7 +96,7 @@ def test_wrong_arguments_are_refused(wrong):
         bag_of_words_loss(*inputs, target(), **wrong)
 
 
-@both_readings
+@both_reductions
 def test_no_logits_are_kept(reduction):
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (1000, SIZE))
     kept = []
@@ -106,7 +106,7 @@ def test_no_logits_are_kept(reduction):
 
 
 @every_mask
-@both_readings
+@both_reductions
 def test_content_agreement_equals_the_literal_sum(reduction, mask):
     shape = (SIZE, CAPSULES) if reduction == "mean" else (CAPSULES, SIZE)
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), shape, shape)

@@ -9,7 +9,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 
-from fairseq_capsule.mechanisms.base import active_mechanisms, options_off
+from capsule_routing import presets
+from fairseq_capsule.mechanisms.base import active_mechanisms, options_off, registered
 from fairseq_capsule.models.capsnmt import CapsNMTConfig
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
@@ -75,6 +76,20 @@ def test_presets_have_their_sizes_and_mechanisms(size, width, inner, layers):
         assert sizes_of(arch, config) == (width, inner, width, inner, width, width)
         assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
         assert (config.past_future, config.encoder_routing) == (past_future, encoder_routing)
+
+
+@pytest.mark.parametrize(
+    "mechanism, options",
+    [
+        ("attention_routing", presets.CAPSULE),
+        ("past_future", presets.GDR),
+        ("global_representation", presets.GRET),
+        ("selective_attention", presets.SELECTIVE),
+        ("aggregation", presets.CAPSNMT),
+    ],
+)
+def test_a_preset_has_the_values_that_turn_its_mechanism_on(mechanism, options):
+    assert registered(mechanism).on == options
 
 
 MODELS = {

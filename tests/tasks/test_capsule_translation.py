@@ -4,7 +4,7 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf
@@ -207,3 +207,13 @@ def test_a_loss_without_its_head_is_refused_before_training():
 def test_batches_are_formed_again_in_every_epoch():
     assert not make_capsule_task().can_reuse_epoch_itr(None)
     assert issubclass(CapsuleTranslationTask, TranslationTask)
+
+
+def test_batches_have_every_sentence():
+    """With fairseq's default the last four of 20 sentences, the longest ones, would be in no batch."""
+    task = make_capsule_task()
+    sentences = [torch.full((length,), 5) for length in range(3, 23)]
+    dataset = LanguagePairDataset(sentences, list(range(3, 23)), task.source_dictionary, shuffle=False)
+    batches = task.get_batch_iterator(dataset=dataset, max_tokens=400, required_batch_size_multiple=8)
+    numbers = [number for batch in batches.next_epoch_itr(shuffle=False) for number in batch["id"].tolist()]
+    assert sorted(numbers) == list(range(20))

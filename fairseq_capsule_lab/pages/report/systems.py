@@ -9,11 +9,11 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from capsule_routing.text.folders import language_pairs
 from fairseq_capsule_lab.evaluation import translations
+from fairseq_capsule_lab.evaluation.json_files import read_object, reading
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.training_log import Curve, read_curves
-from fairseq_capsule_lab.tables.json_files import read_object, reading
 
 
 class Scoring(NamedTuple):

@@ -1,0 +1,1 @@
+"""What reproduces the papers and our own results in a clone: tables, claims, benchmarks, jobs of clusters, results."""

@@ -1,0 +1,157 @@
+"""`scripts/reproduce.sh`: run the missing steps of a paper's table, and print our figures beside the paper's."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capsule_routing.errors import UserError
+from experiments.tables import definitions
+from experiments.tables.scales import SCALES, Scale, load_scale
+from fairseq_capsule_lab import processes
+from fairseq_capsule_lab.cli.arguments import (
+    MOST_SEED,
+    USER_DIR,
+    given,
+    input_file,
+    output_path,
+    positive_int,
+    whole_numbers,
+)
+from fairseq_capsule_lab.cli.commands import command, flag, one_of, option, run_command
+from fairseq_capsule_lab.stages import Folder
+
+if TYPE_CHECKING:
+    from experiments.tables.steps import Work
+
+NAME = "reproduce.sh"
+CORES = 8  # of a training on a cluster, unless its profile says otherwise
+SEEDS = whole_numbers(1, MOST_SEED)
+BASELINE = (
+    "Use it in place of the Transformer that rows start from or learn from. Prepare the data with its codes and "
+    "dictionary."
+)
+
+
+@command(NAME, "duan-table2 --scale small --seeds 1-3")
+@click.argument("table", type=given, required=False, help="Such as duan-table2, or a YAML file.  [default: list all]")
+@option("--scale", given, "SCALE", f"The size of models and trainings: {', '.join(SCALES)}.", default="paper")
+@option("--runs", output_path, "DIR", "Folder of all runs.", default="runs")
+@option("--data", output_path, "DIR", "Folder of prepared corpora.", default="data")
+@option("--seeds", SEEDS, "N,N,…", "Seeds of the trainings: 1,2,3 or 1-3.", default="1")
+@option("--rows", given, "ROW", "Only this row. May be repeated.  [default: all]", multiple=True)
+@option("--baseline", input_file, "CHECKPOINT", BASELINE)
+@option(
+    "--launcher", given, "local|slurm|PROFILE", "This machine, or the folder of a Snakemake profile.", default="local"
+)
+@option("--cores", positive_int, "N", "Cores of this machine.  [default: all]")
+@USER_DIR
+@flag("--dry-run", "Print every command with its GPUs, memory and minutes, and run nothing.")
+@click.option("--print", "only_print", is_flag=True, help="Print the table from its results so far, and run nothing.")
+@flag("--figure", "Also draw the table, if its definition says how.")
+@flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
+@option("--out", output_path, "DIR", "Folder for the table's files.  [default: RUNS/SCALE/tables]")
+def reproduce(
+    table: str | None,
+    scale: str,
+    runs: Path,
+    data: Path,
+    seeds: list[int],
+    rows: Sequence[str],
+    baseline: Path | None,
+    launcher: str,
+    cores: int | None,
+    dry_run: bool,
+    only_print: bool,
+    figure: bool,
+    curves: bool,
+    out: Path | None,
+) -> None:
+    """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""
+    if table is None:
+        if click.get_current_context().meta["words"]:  # options of a table
+            raise click.UsageError("Missing argument 'TABLE'.")
+        for name in definitions.table_names():
+            print(f"{name:16} {definitions.load_table(name).title}")
+        return
+    one_of({"--print": only_print or None, "--dry-run": dry_run or None})
+    definition = definitions.load_table(table)
+    if figure and not definition.figure:
+        raise UserError(f"--figure: the definition of {definition.name} does not say what to draw; omit the option")
+    sizes = load_scale(scale)
+    failed = False
+    if not only_print:
+        import torch
+
+        from experiments.tables import commands
+        from experiments.tables.runs import Workspace
+        from experiments.tables.steps import work_of
+
+        user_dir = click.get_current_context().meta.get("user_dir")
+        plugin = Path(os.path.abspath(user_dir)) if user_dir else None
+        profile = None if launcher == "local" else commands.cluster_profile(launcher)
+        workspace = Workspace(runs.absolute(), data.absolute(), Path.cwd(), plugin)
+        gpus = None if profile else torch.cuda.device_count()
+        threads = cores or (CORES if profile else processes.cores())
+        work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads)
+        work.refuse_wrong_plugins()
+        if dry_run:
+            for step in commands.missing(work.steps(), work.cells, workspace.runs):
+                print(step)
+            return
+        work.refuse_missing_corpora()
+        failed = _run(work, runs, baseline, profile, runs.absolute() / scale / f"tables/{definition.name}.steps.json")
+    _show(definition, sizes, runs.resolve(), figure, curves, out)
+    if failed:
+        raise UserError("some steps failed: see the notes under the table, and the logs in the folder of each run")
+
+
+def _run(work: "Work", runs: Path, baseline: Path | None, profile: Path | None, listed: Path) -> bool:
+    """Run the missing steps, on a cluster if there is a `profile`, and return whether one failed."""
+    from experiments.tables import commands
+
+    folder = Folder(str(runs))
+    try:
+        with folder.locked():
+            if baseline:
+                work.adopt(baseline)
+            steps = commands.missing(work.steps(), work.cells, runs.absolute())
+            for step in steps:
+                (runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
+            if not steps:
+                print("nothing to be done: all steps were done before")
+                return False
+            if profile:
+                return commands.run_on_cluster(steps, listed, profile, folder)
+            stages = (step.stage(folder, f"{n} of {len(steps)}") for n, step in enumerate(steps, start=1))
+            return bool(folder.run(*stages, keep_going=True))
+    except SystemExit as ended:  # a signal to end
+        raise KeyboardInterrupt from ended
+
+
+def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curves: bool, out: Path | None) -> None:
+    """Print a table from its results so far, and write it."""
+    from experiments.tables import printing, results
+    from experiments.tables.runs import Workspace
+
+    workspace = Workspace(runs, Path())
+    figures = results.gather(table, scale, workspace)
+    folder = out or runs / scale.name / "tables"
+    paths = printing.write(figures, folder, figure)
+    if curves:
+        paths += printing.curves(table, scale, workspace).write(folder)
+    print(printing.markdown(figures))
+    print("wrote " + ", ".join(map(str, paths)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status, as `fairseq_capsule_lab.cli.main` does."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run_command(NAME, lambda: reproduce.make_context(NAME, words))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+# The commands of the statistics in docs/results.md, for seed 1, from the root of the repository. They need the trained checkpoints.
+# The couplings are logged by `fairseq-validate … --model-overrides "{'log_routing':True}"`.
+
+runs=runs/paper/multi30k
+routed=$runs/continued+decoder_routing-horizontal+encoder_routing-both+on-transformer/seed1/checkpoint_last.pt
+gret=$runs/gret_transformer+on-transformer/seed1/checkpoint_last.pt
+gdr=$runs/gdr_transformer+guided_reduction-sum+on-transformer
+fairseq-capsule analyze iterations $routed $gret $gdr/seed1/checkpoint_last.pt --names "routed attention" --names GRET --names GDR --iterations 1-5 \
+  --data data/multi30k/bin --split valid --lowercase --out results/analysis
+fairseq-capsule analyze overlap $gdr/seed1/checkpoint_last.pt $gdr/seed2/checkpoint_last.pt \
+  $runs/combined+guided_reduction-sum+on-transformer/seed1/checkpoint_last.pt --names "GDR, seed 1" --names "GDR, seed 2" --names "all three, seed 1" \
+  --data data/multi30k/bin --split valid --out results/analysis
+after=decoder_norms-after+optimization.clip_norm-0
+fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after/seed1/checkpoint_avg_table.pt" \
+  "$runs/capsnmt+aggregation_capsules-24+$after/seed1/checkpoint_avg_table.pt" $runs/transformer/seed3/checkpoint_avg_table.pt \
+  "$runs/lstm+dataset.max_tokens-4096+optimization.lr-[0.005]+size-as_capsnmt/seed1/checkpoint_avg_table.pt"
+python experiments/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
+  --baseline $runs/transformer/seed1/checkpoint_avg_table.pt --data data/multi30k/bin
+# Word alignments of the test set, by eflomal from the test and the training set together; it takes no seed.
+python - data/multi30k/tokenised test.links << 'END'
+import sys
+from pathlib import Path
+from fairseq_capsule_lab.analysis.alignment import align, grow_diag_final_and
+test, train = ([Path(sys.argv[1], f"{split}.{side}").read_text().splitlines() for side in ("en", "de")] for split in ("test", "train"))
+directions = align(*(short + long for short, long in zip(test, train)))
+links = [grow_diag_final_and(*pair) for pair in zip(*directions)][: len(test[0])]
+Path(sys.argv[2]).write_text("".join(" ".join(f"{i}-{j}" for i, j in sorted(pairs)) + "\n" for pairs in links))
+END
+fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/checkpoint_last.pt $gdr/seed1/checkpoint_last.pt \
+  --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out results/analysis
+fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
+  --out $runs/routing
+# The same on the toy corpus, with the links that it contains.
+scripts/prepare-toy.sh data/toy
+train() { scripts/train.sh configs/toy/$1.yaml data/toy/bin $2 "${@:3}" dataset.disable_validation=false; }
+train transformer runs/toy/transformer
+train_gdr() { train gdr_transformer runs/toy/$1 task.init_from_baseline=runs/toy/transformer/checkpoint_last.pt "${@:2}"; }
+train_gdr gdr
+train_gdr gdr-sum model.guided_reduction=sum
+train_gdr gdr-1 model.past_future_iterations=1
+train_gdr clf model.past_future=clf
+train_gdr attn model.past_future=attn
+fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpoint_last.pt \
+  --names "GDR, mean" --names "GDR, sum" --names "GDR, one iteration" --names CLF --names ATTN --data data/toy/bin --split test \
+  --alignments data/toy/raw/alignments/test.align --out results/analysis/toy

@@ -1,0 +1,266 @@
+"""The steps of a table at a scale, computed once: they run here one after another, or as the jobs of a cluster.
+
+Words of commands hold absolute paths.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from capsule_routing.errors import UserError, one_line
+from experiments.tables import measures
+from experiments.tables.commands import Step
+from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
+from experiments.tables.runs import GIVEN, Run, Workspace, compared_runs, task_of
+from experiments.tables.scales import Scale
+from fairseq_capsule_lab.errors import quoted
+from fairseq_capsule_lab.runs import plugins
+
+MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a table needs at a scale.
+
+    Attributes:
+        gpus: how many there are; None for no limit.
+        cores: of one training.
+        runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
+        evaluated: pairs of a run's name and a test set.
+        measured: for a run's name and a source of `measures`, the runs whose translations it reads.
+        compared: for each file of a comparison, the runs that are compared, a pair for each seed.
+        cells: the files that the table is read from.
+    """
+
+    gpus: Optional[int]
+    cores: int
+    runs: Dict[str, Run] = field(default_factory=dict)
+    trained: Dict[str, Run] = field(default_factory=dict)
+    evaluated: Dict[Tuple[str, str], None] = field(default_factory=dict)
+    compared: Dict[str, Dict[Tuple[Run, Run], None]] = field(default_factory=dict)
+    measured: Dict[Tuple[str, str], List[Run]] = field(default_factory=dict)
+    cells: Dict[str, None] = field(default_factory=dict)
+
+    @property
+    def corpora(self) -> Dict[str, Run]:
+        """For each corpus, one of the runs on it."""
+        return {run.setup.data: run for run in self.trained.values()}
+
+    @property
+    def trainings(self) -> List[str]:
+        """The names of the runs that are trained."""
+        return [run.name for run in self.trained.values() if run.config != GIVEN]
+
+    def steps(self) -> List[Step]:
+        """All steps, each after those that it needs."""
+        teachers = {run.teacher.name for run in self.runs.values() if run.teacher}
+        made = [self._prepare(run) for run in self.corpora.values()]
+        for name, run in self.runs.items():
+            if name in self.trained and run.config != GIVEN:
+                made += [self._train(run), *([self._average(run)] if run.is_averaged else [])]
+            made += [self._distil(run)] if name in teachers else []
+            made += [self._evaluate(run, split) for evaluated, split in self.evaluated if evaluated == name]
+            measured = ((source, runs) for (of_run, source), runs in self.measured.items() if of_run == name)
+            made += [self._measure(run, source, runs) for source, runs in measured]
+        return made + [self._compare(output, list(pairs)) for output, pairs in self.compared.items()]
+
+    def _prepare(self, run: Run) -> Step:
+        script, *words = run.setup.prepare
+        licensed = {"licensed": str(run.workspace.here / run.setup.licensed)}
+        words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(run.corpus)]
+        log = f"{run.scale}/log/prepare-{run.setup.data}.log"
+        return self._step("prepare", run, _prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
+
+    def _train(self, run: Run) -> Step:
+        gpus = self._gpus(run)
+        tokens = run.setup.effective_tokens
+        data = run.teacher.folder.path / "distilled" if run.teacher else run.corpus
+        words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
+        words += ["--effective-tokens", tokens] if tokens else []
+        words += [CONFIGS / run.setup.configs / f"{run.config}.yaml", data / "bin", run.folder.path]
+        words += [f"common.seed={run.seed}", *run.all_overrides]
+        words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
+        needs = [_prepared(run)]
+        if run.baseline:
+            words += [f"task.init_from_baseline={quoted(run.baseline.checkpoint)}"]
+            needs += [_checkpoint(run.baseline)]
+        needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
+        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, minutes=_minutes(run, 1))
+
+    def _average(self, run: Run) -> Step:
+        words = ["fairseq-capsule", "average", run.folder.path, *run.regime.average, "--output", run.checkpoint]
+        return self._step("average", run, _checkpoint(run), words, [f"{run.name}/finished"], threads=1)
+
+    def _distil(self, run: Run) -> Step:
+        words = [REPOSITORY / "scripts" / "distill.sh", *run.setup.distill, *measures.plugin_option(run)]
+        words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
+        output = f"{run.name}/distilled/manifest.tsv"
+        return self._step(
+            "distil", run, output, words, _decoding(run), gpus=self._gpus(run), minutes=_minutes(run, 0.1)
+        )
+
+    def _evaluate(self, run: Run, split: str) -> Step:
+        words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
+        words += [*run.setup.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
+        output = _scores(run, split)
+        log = f"{run.name}/log/evaluate-{split}.log"
+        gpus = min(1, self._gpus(run))
+        return self._step(
+            "evaluate", run, output, words, _decoding(run), log=log, gpus=gpus, minutes=_minutes(run, 0.05)
+        )
+
+    def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
+        """Compare the translations of a run and another, or of several seeds of both."""
+        run = pairs[0][0]
+        split = Path(output).stem
+        task = task_of(run)
+        ours, theirs = ([run.folder.evaluation(split).translations for run in runs] for runs in zip(*pairs))
+        first = run.corpus / "raw" / f"{split}.{task.target_lang}"
+        references = [first, *sorted(first.parent.glob(f"{first.name}[0-9]*"))]
+        options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
+        options += ["--lowercase"] if "--lowercase" in run.setup.decode else []
+        if len(ours) > 1:
+            of_seeds = [":".join(map(str, outputs)) for outputs in (theirs, ours)]
+            words = ["seeds", *references, "--baseline", of_seeds[0], "--system", of_seeds[1], *options, "--json"]
+        else:
+            words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
+        needs = list(dict.fromkeys(_scores(run, split) for pair in pairs for run in pair))
+        system, _, other = os.path.dirname(output).partition("/compared/")
+        log = f"{system}/log/compare-{split}-{other}.log"
+        return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
+
+    def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
+        needs = [] if source in measures.TIMED else _decoding(run)  # an untrained model is timed
+        needs += [_scores(scored, "test") for scored in translated]
+        gpus = min(1, self._gpus(run))
+        log = f"{run.name}/log/measure-{source}.log"
+        words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
+        return self._step("measure", run, _measurement(run, source), words, needs, log=log, gpus=gpus, prints=True)
+
+    def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
+        """A step of a run, with all cores and the memory of a training."""
+        usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setup.memory}
+        return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **options})
+
+    def _gpus(self, run: Run) -> int:
+        return run.setup.gpus if self.gpus is None else min(run.setup.gpus, self.gpus)
+
+    # --- what is refused before anything runs ------------------------------------------------------------------------
+
+    def refuse_wrong_plugins(self) -> None:
+        """Raise a UserError if a plugin is missing or does not import this package, or a run has another one."""
+        for folder in sorted({str(run.plugin) for run in self.runs.values() if run.plugin}):
+            plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
+        for run in self.runs.values():
+            recorded = run.folder.settings().get(plugins.KEY)
+            if recorded not in (None, str(run.plugin)):
+                raise UserError(
+                    f"{run.folder.path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
+                    f"{run.plugin or 'that of this package'}; give another --runs"
+                )
+
+    def refuse_missing_corpora(self) -> None:
+        """Raise a UserError if a corpus needs a licence and is missing."""
+        for name, run in self.corpora.items():
+            folder = run.workspace.here / run.setup.licensed
+            if run.setup.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
+                raise UserError(
+                    f"{name}: this corpus needs a licence, and there is no folder {run.setup.licensed} here: link "
+                    f"the corpus there, or run {run.setup.prepare[0]} first (see docs/corpora.md)"
+                )
+
+    def adopt(self, baseline: Path) -> None:
+        """Make the run folders of a given checkpoint."""
+        for run in self.runs.values():
+            if run.config == GIVEN and not run.checkpoint.exists():
+                task = task_of(run)
+                run.folder.adopt(baseline, task.source_lang, task.target_lang)
+
+
+def _minutes(run: Run, share: float) -> int:
+    """The minutes of a step that takes a share of a training's hours."""
+    return MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
+
+
+def _checkpoint(run: Run) -> str:
+    """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
+    return f"{run.name}/{run.checkpoint.name if run.is_averaged or run.config == GIVEN else 'finished'}"
+
+
+def _prepared(run: Run) -> str:
+    return str(run.corpus / "manifest.tsv")
+
+
+def _decoding(run: Run) -> List[str]:
+    return [_prepared(run), _checkpoint(run)]
+
+
+def _scores(run: Run, split: str) -> str:
+    return f"{run.name}/evaluation/{split}/scores.json"
+
+
+def _measurement(run: Run, source: str) -> str:
+    return f"{run.name}/measures/{source}.json"
+
+
+def work_of(
+    table: Table,
+    scale: Scale,
+    workspace: Workspace,
+    seeds: Sequence[int] = (1,),
+    rows: Sequence[str] = (),
+    baseline: Optional[Path] = None,
+    gpus: Optional[int] = None,
+    cores: int = 8,
+) -> Work:
+    """The runs, comparisons and measurements of a table at a scale.
+
+    Args:
+        rows: labels; all by default.
+        baseline: a checkpoint that replaces the Transformer that rows start from or learn from.
+        gpus: how many there are; None for no limit.
+        cores: of one training.
+
+    Raises:
+        UserError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
+    """
+    measures.require_measures(table)
+    work = Work(gpus, cores)
+    for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
+        run, other = compared_runs(table, row, column, scale, seed, workspace, baseline is not None)
+        measure = measures.MEASURES[column.measure]
+        if not measures.applies(column, run) or (measure.source in measures.TIMED and seed != seeds[0]):
+            continue  # the model that is timed is not trained, so it is the same for all seeds
+        needed = {run.name: run for run in run.with_needed()}
+        if other and not measure.source:
+            needed.update((run.name, run) for run in other.with_needed())
+        for name, run_of_name in needed.items():
+            if work.runs.setdefault(name, run_of_name).plugin != run_of_name.plugin:
+                raise UserError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
+        work.trained.update(needed if measure.source not in measures.TIMED else {})
+        if measure.source:
+            translated = [run] if measure.source in measures.SCORED else []
+            translated += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
+            work.measured[run.name, measure.source] = translated
+            work.evaluated.update({(scored.name, "test"): None for scored in translated})
+            work.cells[_measurement(run, measure.source)] = None
+            continue
+        for split in (split for split in column.splits if split in run.setup.splits):
+            work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
+            work.cells[_scores(run, split)] = None
+            if other:
+                compared = run.comparison(other, seeds, split)
+                work.compared.setdefault(compared, {})[run, other] = None
+                work.cells[compared] = None
+    given = [run for run in work.runs.values() if run.config == GIVEN]
+    if baseline and not given:
+        raise UserError(
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
+            "learns from it; omit the option"
+        )
+    for link in (run.checkpoint for run in given if run.checkpoint.is_symlink()):
+        if baseline and link.resolve() != baseline.resolve():
+            raise UserError(f"{link.parent}: the baseline of an earlier call is {link.resolve()}; give another --runs")
+    return work
