@@ -38,6 +38,7 @@ else
 fi
 checkout=/fairseq-capsule # in the Debian
 [ -n "$system" ] || checkout=$out/fairseq-capsule
+export PYTHON=python$version # of scripts/install.sh, if the example makes no .venv
 rm -rf "$system$checkout"
 git clone --quiet "$root" "$system$checkout"
 
@@ -53,10 +54,10 @@ inside() { # COMMAND: runs a line of bash in the clone. The environment of this 
     fi
 }
 try() { # NAME COMMAND: its output goes to OUT/NAME.log. A failure ends nothing
-    local start=$SECONDS status=0
+    local status=0 TIMEFORMAT='  %0R s, %0U s of CPU time'
     echo "$1: $2"
-    inside "$2" >"$out/$1.log" 2>&1 </dev/null || status=$?
-    echo "  status $status after $((SECONDS - start)) s"
+    time inside "$2" >"$out/$1.log" 2>&1 </dev/null || status=$?
+    [ $status -eq 0 ] || echo "  failed: see $out/$1.log"
     return $status
 }
 debian() { [ -z "$system" ] || try "apt-$1" "apt-get update && apt-get install --yes --no-install-recommends ${*:2}" || die "see $out/apt-$1.log"; }
