@@ -103,6 +103,24 @@ def test_every_package_is_in_the_map_of_the_repository():
         assert packages and packages <= set(re.findall(r"([\w]+)/", tree)), floor
 
 
+ANSWERS = {
+    "preset": "gdr_transformer_base",
+    "prints": "  lr: ",
+    "cell": "def gather(",
+    "mechanism": "add_mechanism(",
+    "prepared folder": "def manifest_lines(",
+}
+
+
+def test_questions_of_contributors_are_answered_by_one_file():
+    rows = re.findall(r"^\| (.*\?) \| `(.*)` \|$", TEXTS["CONTRIBUTING.md"], re.MULTILINE)
+    assert len(rows) == len(ANSWERS)
+    for (question, path), (word, text) in zip(rows, ANSWERS.items()):
+        assert word in question and text in (ROOT / path).read_text(encoding="utf-8"), path
+    presets = [path for path in ROOT.glob("[cefs]*/**/*.py") if '"gdr_transformer_base"' in path.read_text("utf-8")]
+    assert [str(path.relative_to(ROOT)) for path in presets] == ["capsule_routing/presets.py"]
+
+
 def test_the_readme_is_short():
     assert len(TEXTS["README.md"].splitlines()) <= 118
 
