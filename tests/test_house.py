@@ -26,7 +26,8 @@ ALLOWED = {
         "functions": set(),
         "losses": {"functions"},
         "modules": {"functions"},
-        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules"},
+        "from_options": {"modules"},
+        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules", "from_options"},
     },
     PLUGIN: {
         "root_logger": set(),
