@@ -14,6 +14,7 @@ import click
 import pytest
 
 from fairseq_capsule_lab.cli import COMMANDS, fairseq_capsule, main
+from tests.pythons import PYTHONS
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path for name in ("experiments", "scripts") for path in (ROOT / name).iterdir() if path.is_file())
@@ -25,7 +26,8 @@ INSTALLER = REFUSE + 'refuse "$@"\n'
 PYTHON = REFUSE + 'case " $* " in *" -m "*) refuse "$@" ;; esac\nexec "{python}" "$@"\n'
 TOOLS = {
     **dict.fromkeys(("apt-get", "curl", "npm", "pip", "pip3"), INSTALLER),
-    **dict.fromkeys(("python", "python3", "python3.11", "python3.12"), PYTHON),  # `python -m pip`, `python -m venv`
+    # `python -m pip`, `python -m venv`
+    **dict.fromkeys(("python", "python3", *(f"python{version}" for version in PYTHONS)), PYTHON),
 }
 
 
