@@ -62,7 +62,7 @@ ALLOWED = {
         },
     },
     EXPERIMENTS: {
-        **dict.fromkeys(("benchmarks", "claims", "gradient_norms", "pack_results", "tables"), set()),
+        **dict.fromkeys(("benchmarks", "claims", "compare_forks", "gradient_norms", "pack_results", "tables"), set()),
         "reproduce": {"tables"},
     },
 }
