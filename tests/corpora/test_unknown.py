@@ -21,7 +21,7 @@ SHARES = {"en": 20.0, "de": 0.0}
 
 def test_unknown_characters_are_named_or_accepted(binarised):
     texts = [binarised / "train.de", binarised / "train.en"]  # the first one is not read
-    wanted = r"20.0% of .*train.en is unknown to the dictionary; .*: α 10.0%, β 10.0%: check that --codes and --dict"
+    wanted = r"20.00% of .*train.en is unknown to the dictionary; .*: α 10.0%, β 10.0%: check that --codes and --dict"
     with pytest.raises(UserError, match=f"{wanted} are of one run; .*: --unknown-up-to 21"):
         require_known(binarised, texts, 19.9)
     require_known(binarised, texts, 20)
