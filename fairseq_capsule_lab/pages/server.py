@@ -13,12 +13,12 @@ from urllib.parse import parse_qsl, urlsplit
 from fairseq.hub_utils import GeneratorHubInterface
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.errors import checked_integer
 from fairseq_capsule_lab.pages.described_models import describe_model
 from fairseq_capsule_lab.pages.inspected import InspectedSentence, generate, inspect_sources, require_readable
 from fairseq_capsule_lab.pages.page import page_html
 from fairseq_capsule_lab.pages.sentences import SourceSentence, sentences_of_text, text_of
 from fairseq_capsule_lab.pages.template import render
+from fairseq_capsule_lab.values import checked_integer
 
 ADDRESS = "127.0.0.1"  # only this machine
 LONGEST = 100_000  # characters of a text
