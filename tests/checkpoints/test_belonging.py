@@ -122,10 +122,11 @@ def test_a_training_refuses_to_start_from_a_foreign_checkpoint(place, states, st
     arch = "capsule_transformer_tiny" if kind == "ours" else "transformer"
     with pytest.raises(UserError, match=f"^{path}: it .*{message}"):
         build(place, arch, **{start: path})
-    with pytest.raises(UserError, match=f"--init-from-baseline {path}: it .*{message}"):
-        build(place, arch, baseline=path)
-    build(place, arch, **{start: place.write("own.pt", states[kind])})
-    if change is reversed_state:
+    if start == STARTS[0]:
+        with pytest.raises(UserError, match=f"--init-from-baseline {path}: it .*{message}"):
+            build(place, arch, baseline=path)
+        build(place, arch, **{start: place.write("own.pt", states[kind])})
+    elif change is reversed_state:
         build(place, arch, **{start: path, "from_other_languages": True})
 
 
