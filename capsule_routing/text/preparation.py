@@ -140,7 +140,7 @@ class TextPreparation:
 
     def words(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
-        return self._words(line)
+        return keep_whole(self.protected, self._words, line, f" {SPACE} " if self.tokenizer == "characters" else " ")
 
     def _words(self, line: str) -> str:
         line = compose(line)
