@@ -22,6 +22,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
@@ -42,7 +43,7 @@ SYSTEMS: Dict[str, Any] = {
 VOCABULARY = {"tiny": 9712, "base": 32000}
 COLUMNS = """system size words tokens rounds slower memory speed speed_alike before_seconds after_seconds
     transformer_seconds transformer_alike_seconds before_mib after_mib transformer_mib transformer_alike_mib
-    before after torch fairseq python threads""".split()
+    before after device torch fairseq python threads""".split()
 
 
 class Case(NamedTuple):
@@ -107,14 +108,16 @@ class Worker:
         environment = {**os.environ, **kept, "MALLOC_TOP_PAD_": "100000000", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-W", "ignore", str(HERE / "builds.py"), "--work"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-        self.process: Any = subprocess.Popen(command, env=environment, cwd=build, **pipes)
+        self.messages = tempfile.TemporaryFile("w+")  # the profiler writes a line whenever it starts
+        self.process: Any = subprocess.Popen(command, env=environment, cwd=build, stderr=self.messages, **pipes)
         self.environment: Dict[str, Any] = self.ask(json.dumps(case._asdict()))
 
     def ask(self, line: str) -> Any:
         self.process.stdin.write(line + "\n")
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit(f"builds.py: a process of {self.process.args} ended; its error is above")
+            self.messages.seek(0)
+            sys.exit(f"{self.messages.read()}\nbuilds.py: the process of a build ended with the error above")
         return json.loads(answer)
 
     def close(self) -> None:
