@@ -13,9 +13,10 @@ from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from capsule_routing import from_options
 from capsule_routing.huggingface.cache import LogitsLayer
 from capsule_routing.huggingface.configuration import CapsuleConfig
-from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
+from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention
 from capsule_routing.modules.layers import sinusoids
 
 

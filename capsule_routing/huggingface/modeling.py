@@ -13,12 +13,13 @@ from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 from transformers.utils import logging
 from transformers.utils.generic import can_return_tuple
 
+from capsule_routing import from_options
 from capsule_routing.errors import UserError
 from capsule_routing.huggingface.cache import VotesLayer, new_cache
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
 from capsule_routing.huggingface.layers import Memory, Side, reset_embedding
 from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy, weighted_sum
-from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts, from_options
+from capsule_routing.modules import GlobalRepresentation, HolisticContext, PastFutureOutput, SourceParts
 from capsule_routing.presets import BIG, TINY
 
 logger = logging.get_logger(__name__)

@@ -18,8 +18,9 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from capsule_routing.losses import Loss, smoothed_cross_entropy, weighted_sum
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
-from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, mechanisms
+from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
+from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
 from fairseq_capsule.models.output_layers import OutputLayer, output_layer
 from fairseq_capsule.models.outputs import output_embeddings
 from fairseq_capsule.options import check_ranges, option, setting

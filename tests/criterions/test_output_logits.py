@@ -15,7 +15,7 @@ from torch.nn.utils import parametrizations
 
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms.base import loss_heads
+from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.models.output_layers import output_layer
 from tests.zoo import CASES, LENGTHS, PLAIN, PLAIN_OPTIONS, build, case_name, make_batch, make_sentences, make_task
 
