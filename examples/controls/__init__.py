@@ -89,7 +89,7 @@ class StateLosses(Mechanism):
         return target.with_output(self.name, part(target.states))
 
     def losses(self, model, net_output, sample, weights, options):
-        state, bags, weights = net_output[1][self.name]
+        state, bags, agreements = net_output[1][self.name]
         target = sample["target"]
         mask = target.eq(model.decoder.dictionary.pad())
         losses = {}
@@ -97,7 +97,7 @@ class StateLosses(Mechanism):
             value = bags_of_words(*bags, target, mask)
             losses["state_bow"] = Loss(value, len(target), math.log(2))
         if weights["state_bca"]:
-            value = content_agreement_loss(state, state, state, *weights, mask)
+            value = content_agreement_loss(state, state, state, *agreements, mask)
             losses["state_bca"] = Loss(value, len(target))
         return losses
 
