@@ -45,12 +45,11 @@ def guided_losses(
     losses = {}
     if "bow" in routed.heads:
         past, future = routed.heads["bow"]
-        options = {"reduction": reduction, "steps": steps}
-        bags = (
-            bags_of_words(past, future, target, padding_mask, **options)
-            if layer is None
-            else bags_from_logits(past, future, layer, target, padding_mask, **options)
-        )
+        bags: Union[Tensor, VocabularyLoss]
+        if layer is None:
+            bags = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
+        else:
+            bags = bags_from_logits(past, future, layer, target, padding_mask, reduction=reduction, steps=steps)
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
         count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
