@@ -114,10 +114,11 @@ class CapsuleConfig(PreTrainedConfig):
     decoder_start_token_id: Optional[int] = 2
 
     @property
-    def layer_types(self) -> Optional[List[str]]:
-        """The kinds of layers in a cache that transformers makes of this configuration; None: keys and values alone."""
+    def layer_types(self) -> List[str]:
+        """The kinds of layers in a cache that transformers makes of this configuration."""
         changed = self.decoder_routing != "none" or self.selective_attention in ("decoder", "both")
-        return [LAYER_TYPE] * self.decoder_layers if changed or self.past_future != "none" else None
+        kind = LAYER_TYPE if changed or self.past_future != "none" else "full_attention"
+        return [kind] * self.decoder_layers
 
     def validate_layer_type(self) -> None:
         """Do nothing: transformers knows no type of another package."""
