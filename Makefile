@@ -35,7 +35,7 @@ test: install-test    ## the test suite, without whole commands and without a br
 test-integration: install-test  ## the tests of whole commands: they prepare data, train, translate, score, make tables
 	$(PYTEST) -m "not slow" tests/integration
 
-test-all: install-test-huggingface-slurm  ## both test suites, and the slow tests
+test-all: install-test-alignment-huggingface-slurm  ## both test suites, and the slow tests
 	$(PYTEST)
 
 test-browser: install-test  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing

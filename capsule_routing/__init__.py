@@ -1,6 +1,6 @@
 """Capsule routing in PyTorch: routing functions, losses, and modules with the parameters of a routing.
 
-It needs torch alone, and `capsule_routing.huggingface` also transformers. The names of `functions`, `losses` and
+It imports torch alone, and `capsule_routing.huggingface` also transformers. The names of `functions`, `losses` and
 `modules`, and `UserError`, are imported when they are first used, so that `import capsule_routing` takes no time.
 """
 

@@ -25,7 +25,7 @@ def gradient_sizes(checkpoint, baseline, data, split):
 
     from fairseq_capsule.checkpoints.loading import read_checkpoint
     from fairseq_capsule.checkpoints.models import building, load_with_data
-    from fairseq_capsule_lab.analysis.models import batches
+    from fairseq_capsule_lab.analysis.batches import batches
 
     model, cfg, task = load_with_data(checkpoint, data)
     with building(checkpoint, "no criterion can be built from its options"):

@@ -86,20 +86,20 @@ def reproduce(
     if not only_print:
         import torch
 
-        from experiments.tables import commands
+        from experiments.tables import jobs
         from experiments.tables.runs import Workspace
         from experiments.tables.steps import work_of
 
         user_dir = click.get_current_context().meta.get("user_dir")
         plugin = Path(os.path.abspath(user_dir)) if user_dir else None
-        profile = None if launcher == "local" else commands.cluster_profile(launcher)
+        profile = None if launcher == "local" else jobs.cluster_profile(launcher)
         workspace = Workspace(runs.absolute(), data.absolute(), Path.cwd(), plugin)
         gpus = None if profile else torch.cuda.device_count()
         threads = cores or (CORES if profile else processes.cores())
         work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads)
         work.refuse_wrong_plugins()
         if dry_run:
-            for step in commands.missing(work.steps(), work.cells, workspace.runs):
+            for step in jobs.missing(work.steps(), work.cells, workspace.runs):
                 print(step)
             return
         work.refuse_missing_corpora()
@@ -111,21 +111,21 @@ def reproduce(
 
 def _run(work: "Work", runs: Path, baseline: Path | None, profile: Path | None, listed: Path) -> bool:
     """Run the missing steps, on a cluster if there is a `profile`, and return whether one failed."""
-    from experiments.tables import commands
+    from experiments.tables import jobs
 
     folder = Folder(str(runs))
     try:
         with folder.locked():
             if baseline:
                 work.adopt(baseline)
-            steps = commands.missing(work.steps(), work.cells, runs.absolute())
+            steps = jobs.missing(work.steps(), work.cells, runs.absolute())
             for step in steps:
                 (runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
             if not steps:
                 print("nothing to be done: all steps were done before")
                 return False
             if profile:
-                return commands.run_on_cluster(steps, listed, profile, folder)
+                return jobs.run_on_cluster(steps, listed, profile, folder)
             stages = (step.stage(folder, f"{n} of {len(steps)}") for n, step in enumerate(steps, start=1))
             return bool(folder.run(*stages, keep_going=True))
     except SystemExit as ended:  # a signal to end
@@ -134,7 +134,7 @@ def _run(work: "Work", runs: Path, baseline: Path | None, profile: Path | None, 
 
 def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curves: bool, out: Path | None) -> None:
     """Print a table from its results so far, and write it."""
-    from experiments.tables import printing, results
+    from experiments.tables import plots, printing, results
     from experiments.tables.runs import Workspace
 
     workspace = Workspace(runs, Path())
@@ -142,7 +142,7 @@ def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curv
     folder = out or runs / scale.name / "tables"
     paths = printing.write(figures, folder, figure)
     if curves:
-        paths += printing.curves(table, scale, workspace).write(folder)
+        paths += plots.curves(table, scale, workspace).write(folder)
     print(printing.markdown(figures))
     print("wrote " + ", ".join(map(str, paths)))
 

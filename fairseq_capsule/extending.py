@@ -11,7 +11,8 @@ import fairseq_capsule  # noqa: F401
 from capsule_routing.presets import PLAIN_TRANSFORMERS
 from fairseq_capsule import inspection as registry
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms.base import Mechanism, mechanisms, off, option_names, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import mechanisms, off, option_names, register_mechanism
 from fairseq_capsule.models.architectures import register_preset
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, CapsuleTransformerModel

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Create .venv, and install this checkout and sets of packages there with the versions of constraints.txt.
-# Usage: [PYTHON=python3.11] [FAIRSEQ=source] scripts/install.sh [SET...]
+# Usage: [PYTHON=python3.13] [FAIRSEQ=source] scripts/install.sh [SET...]
 #
 #   SET                an extra of pyproject.toml, such as train, plot, test, lint, docs, package (dev: all of them)
 #   PYTHON=PROGRAM     the Python of a new .venv
@@ -40,13 +40,36 @@ if [ ${#missing[@]} -eq 0 ]; then
     die ".venv belongs to another place or is damaged, and its commands may fail; remove .venv and run make install"
 fi
 
-if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    rm -rf .venv # of an interrupted run
-    for python in ${PYTHON:-python3.11 python3.12 python3} ''; do
-        "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && break
+# The Pythons that fairseq runs on, one a line: those of pyproject.toml before the first that its extra fairseq leaves out.
+first_without=$(sed -n "s/.*fairseq-fixed.*python_version < '\([0-9.]*\)'.*/\1/p" pyproject.toml)
+pythons=$(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml | sed "/^$first_without\$/,\$d")
+fairseq_runs="fairseq runs on Python ${pythons//$'\n'/, }"
+instead="uv (uv venv --python ${pythons##*$'\n'}), pyenv or conda"
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; } # PYTHON
+fits() { grep -Fqx "$1" <<<"$pythons"; } # VERSION
+fails() { [[ $1 != "$first_without" ]] || echo ": its import and Hydra's commands fail there"; } # VERSION
+
+if version=$(version_of .venv/bin/python); then
+    fits "$version" || die "$fairseq_runs, and .venv has $version$(fails "$version"); remove .venv, and make it with $instead"
+    # uv's environments have no pip, and neither has that of an interrupted run.
+    .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null 2>&1 || version=
+fi
+if [ -z "$version" ]; then
+    rm -rf .venv
+    found=
+    for python in ${PYTHON:-${pythons//3./python3.} python3} ''; do
+        version=$(version_of "$python") || continue
+        if ! fits "$version"; then
+            found+="; $python is $version$(fails "$version")"
+        elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+            found+="; $python has no venv (Debian: apt install python$version-venv)"
+        else
+            break
+        fi
     done
-    [ -n "$python" ] || die "${PYTHON:-no python3.11, python3.12 or python3} is a Python 3.11 or 3.12 with venv;" \
-        "install one (Debian: apt install python3.11-venv) or name it: make PYTHON=/path/to/python …"
+    [ -n "$python" ] || die "$fairseq_runs with venv, and there is none${PYTHON:+ at $PYTHON}$found;" \
+        "make .venv with $instead, or name a Python: make PYTHON=/path/to/python …"
     echo "install: creating .venv with $("$python" --version)"
     "$python" -m venv .venv
 fi
@@ -55,9 +78,12 @@ add() { pip install --quiet --no-compile --constraint constraints.txt "$@"; }
 has() { pip show --quiet "$1" >/dev/null 2>&1; }
 
 need_compiler() { # WHAT: refuses a system that cannot compile it
-    command -v c++ >/dev/null || die "no C++ compiler, which $1 is built with; install one (Debian: apt install g++)"
+    local packages=
+    command -v c++ >/dev/null || packages+=" g++"
     .venv/bin/python -c 'import os, sysconfig as s; os.stat(os.path.join(s.get_path("include"), "Python.h"))' 2>/dev/null ||
-        die "no Python.h, which $1 is built with; install it (Debian: apt install python3.11-dev)"
+        packages+=" python$version-dev"
+    [ -z "$packages" ] ||
+        die "$1 is compiled on this system, which requires a C++ compiler and Python.h; install them (Debian: apt install$packages)"
 }
 
 remove_others() { # NAME: the distributions hold one import name. pip would install one over the other, and later remove files of both
@@ -70,33 +96,40 @@ remove_others() { # NAME: the distributions hold one import name. pip would inst
     done
 }
 
-install_wheel() { # returns 1 if this Python, machine and C library have none
+install_wheel() { # without what it requires; returns 1 if this Python, machine and C library have none
     remove_others ve-fairseq
     has ve-fairseq && [[ $(cat "$wheels") == "$(cat .venv/fairseq-wheel 2>/dev/null)" ]] && return # tests of another target may be using it
     echo "install: fairseq"
+    rm -f .venv/fairseq-wheel
     local log
-    log=$(pip install --quiet --no-compile --force-reinstall --no-deps --only-binary :all: --requirement "$wheels" 2>&1) && add ve-fairseq &&
-        cat "$wheels" >.venv/fairseq-wheel && return
+    log=$(pip install --quiet --no-compile --force-reinstall --no-deps --only-binary :all: --requirement "$wheels" 2>&1) && return
     [[ $log != *"DO NOT MATCH THE HASHES"* ]] ||
         die "the wheel of ve-fairseq has another SHA-256 than $wheels states; compile fairseq: FAIRSEQ=source make …"
     [[ $fairseq == wheel ]] && die "no wheel of fairseq (${log##*$'\n'}); compile it: FAIRSEQ=source make …"
+    return 1
 }
 
-echo "install: torch"
-add torch numpy setuptools wheel
+# What is compiled is known before torch is downloaded.
 fairseq=${FAIRSEQ:-}
 [[ $fairseq || ! $(has fairseq-fixed && echo yes) ]] || fairseq=source
 [[ $fairseq =~ ^(wheel|source|)$ ]] || die "FAIRSEQ=$fairseq must be wheel or source"
-if [[ $fairseq == source ]] || ! install_wheel; then
+[[ $fairseq == source ]] || install_wheel || fairseq=source
+[[ $fairseq != source ]] || need_compiler fairseq
+names=$(IFS=,; echo "${missing[*]}")
+[[ ! ,$names, =~ ,(dev|alignment), ]] || need_compiler "eflomal, for alignments,"
+
+echo "install: torch"
+add torch numpy setuptools wheel
+if [[ $fairseq == source ]]; then
     remove_others fairseq-fixed
-    need_compiler fairseq
     echo "install: fairseq, compiled (about 3 minutes)"
     # With build isolation pip would download a second torch for the compilation, a CUDA build of gigabytes.
     add cython
     add --no-build-isolation fairseq-fixed
+elif [ ! -e .venv/fairseq-wheel ]; then
+    add ve-fairseq # what it requires
+    cat "$wheels" >.venv/fairseq-wheel
 fi
-names=$(IFS=,; echo "${missing[*]}")
-[[ ! ,$names, =~ ,(test|dev|alignment), ]] || need_compiler "eflomal, for alignments,"
 echo "install: fairseq-capsule for ${names//,/, }"
 add --no-build-isolation --editable ".[$names]"
 # The wheel of fairseq requires torchaudio for speech. Beside the CPU build of torch it does not load, and breaks transformers.

@@ -18,6 +18,7 @@ from hydra.errors import HydraException
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures that commands name
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
 from tests.processes import run_without_fairseq
+from tests.pythons import COMPILED, FAIRSEQ, PYTHONS, WHEEL, WITHOUT
 from tests.test_help import LEAVES
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +66,36 @@ def test_named_paths_exist(name):
                 break
 
 
+def versions_in(text):
+    versions = re.findall(r"3\.[0-9]+", text)
+    if " to " in text:
+        first, last = (int(version[2:]) for version in versions)
+        versions = [f"3.{minor}" for minor in range(first, last + 1)]
+    return versions
+
+
+@each_document
+def test_a_page_names_the_pythons_of_pyproject(name):
+    """All, those that fairseq runs on, or those on which it is a wheel, is compiled, or fails."""
+    for text in re.findall(r"Pythons? (3\.\d+(?:(?:, | or | and | to )3\.\d+)*)(?!\.?\d)", TEXTS[name]):
+        assert versions_in(text) in (PYTHONS, FAIRSEQ, WHEEL, COMPILED, WITHOUT), f"{name}: Python {text}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md"])
+def test_the_table_of_pythons_is_that_of_pyproject(name):
+    table = re.search(r"\n\| Python \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXTS[name])[1]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
+    expected = [(WHEEL, "yes, without a compiler"), (COMPILED, "yes, compiled"), (WITHOUT, "no")]
+    assert [versions_in(row[0]) for row in rows] == [versions for versions, _ in expected]
+    for row, (_, fairseq) in zip(rows, expected):
+        assert row[1] == "yes" and row[2].startswith(fairseq), row
+
+
+def test_ci_tries_the_pythons_that_fairseq_runs_on():
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert versions_in(re.search(r"python: (\[.*\])", workflow)[1]) == FAIRSEQ
+
+
 def test_every_package_is_in_the_map_of_the_repository():
     tree = TEXTS["CONTRIBUTING.md"].split("## What is where")[1]
     for floor in ("capsule_routing", "fairseq_capsule", "fairseq_capsule_lab"):
@@ -72,8 +103,26 @@ def test_every_package_is_in_the_map_of_the_repository():
         assert packages and packages <= set(re.findall(r"([\w]+)/", tree)), floor
 
 
+ANSWERS = {
+    "preset": "gdr_transformer_base",
+    "prints": "  lr: ",
+    "cell": "def gather(",
+    "mechanism": "add_mechanism(",
+    "prepared folder": "def manifest_lines(",
+}
+
+
+def test_questions_of_contributors_are_answered_by_one_file():
+    rows = re.findall(r"^\| (.*\?) \| `(.*)` \|$", TEXTS["CONTRIBUTING.md"], re.MULTILINE)
+    assert len(rows) == len(ANSWERS)
+    for (question, path), (word, text) in zip(rows, ANSWERS.items()):
+        assert word in question and text in (ROOT / path).read_text(encoding="utf-8"), path
+    presets = [path for path in ROOT.glob("[cefs]*/**/*.py") if '"gdr_transformer_base"' in path.read_text("utf-8")]
+    assert [str(path.relative_to(ROOT)) for path in presets] == ["capsule_routing/presets.py"]
+
+
 def test_the_readme_is_short():
-    assert len(TEXTS["README.md"].splitlines()) <= 110
+    assert len(TEXTS["README.md"].splitlines()) <= 118
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq_capsule import extending, inspection
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.mechanisms import Mechanism, base
-from fairseq_capsule.mechanisms.base import mechanisms
+from fairseq_capsule.mechanisms import Mechanism, registry
+from fairseq_capsule.mechanisms.registry import mechanisms
 
 
 def options(**defaults):
@@ -33,7 +33,7 @@ def make(module=__name__, kind="Mine", **attributes):
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
     """Remove what a test registers."""
-    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+    monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
     monkeypatch.setattr(inspection, "INSPECTIONS", dict(inspection.INSPECTIONS))
 
 

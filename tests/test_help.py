@@ -1,6 +1,6 @@
 """`--help` and `-h` print, and change nothing: every script that a user calls, and every command of fairseq-capsule.
 
-A user calls the executable files of scripts/. The others are sourced or called by those.
+A user calls the executable files of scripts/ and experiments/. The others are sourced or called by those.
 """
 
 import os
@@ -14,9 +14,10 @@ import click
 import pytest
 
 from fairseq_capsule_lab.cli import COMMANDS, fairseq_capsule, main
+from tests.pythons import PYTHONS
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
+FILES = sorted(path for name in ("experiments", "scripts") for path in (ROOT / name).iterdir() if path.is_file())
 SCRIPTS = [path for path in FILES if os.access(path, os.X_OK)]
 OPTIONS = ("-h", "--help")
 
@@ -25,7 +26,8 @@ INSTALLER = REFUSE + 'refuse "$@"\n'
 PYTHON = REFUSE + 'case " $* " in *" -m "*) refuse "$@" ;; esac\nexec "{python}" "$@"\n'
 TOOLS = {
     **dict.fromkeys(("apt-get", "curl", "npm", "pip", "pip3"), INSTALLER),
-    **dict.fromkeys(("python", "python3", "python3.11", "python3.12"), PYTHON),  # `python -m pip`, `python -m venv`
+    # `python -m pip`, `python -m venv`
+    **dict.fromkeys(("python", "python3", *(f"python{version}" for version in PYTHONS)), PYTHON),
 }
 
 
@@ -67,7 +69,8 @@ def test_a_file_is_executable_if_it_says_what_executes_it():
 def test_scripts_print_their_help_and_change_nothing(script, checkout, calls):
     before = contents(checkout)
     for option in OPTIONS:
-        done = subprocess.run([f"scripts/{script.name}", option], cwd=checkout, capture_output=True, text=True)
+        words = [f"{script.parent.name}/{script.name}", option]
+        done = subprocess.run(words, cwd=checkout, capture_output=True, text=True)
         assert contents(checkout) == before
         assert (done.returncode, done.stderr, calls.read_text()) == (0, "", "")
         assert script.name in done.stdout

@@ -8,8 +8,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from fairseq_capsule.mechanisms import MECHANISMS
+from tests.pythons import PROJECT
 
 ROOT = Path(__file__).parent.parent
 LIBRARY, PLUGIN, LAB, EXPERIMENTS = "capsule_routing", "fairseq_capsule", "fairseq_capsule_lab", "experiments"
@@ -24,7 +26,8 @@ ALLOWED = {
         "functions": set(),
         "losses": {"functions"},
         "modules": {"functions"},
-        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules"},
+        "from_options": {"modules"},
+        "huggingface": {"errors", "text", "presets", "functions", "losses", "modules", "from_options"},
     },
     PLUGIN: {
         "root_logger": set(),
@@ -41,19 +44,19 @@ ALLOWED = {
         "extending": {"mechanisms", "models", "inspection", "tasks"},
     },
     LAB: {
-        "errors": set(),
+        "values": set(),
         "files": set(),
         "processes": set(),
         "manifests": {"processes"},
         "stages": {"manifests", "processes"},
-        "evaluation": {"errors", "files"},
-        "analysis": {"errors", "files", "evaluation"},
-        "runs": {"errors", "files", "processes", "manifests", "stages"},
-        "corpora": {"errors", "files", "processes", "manifests", "stages"},
-        "export": {"errors", "runs"},
-        "pages": {"errors", "files", "evaluation", "analysis", "runs"},
+        "evaluation": {"values", "files"},
+        "analysis": {"values", "files", "evaluation"},
+        "runs": {"values", "files", "processes", "manifests", "stages"},
+        "corpora": {"values", "files", "processes", "manifests", "stages"},
+        "export": {"values", "runs"},
+        "pages": {"values", "files", "evaluation", "analysis", "runs"},
         "cli": {
-            *("errors", "files", "processes", "manifests", "stages", "evaluation", "analysis"),
+            *("values", "files", "processes", "manifests", "stages", "evaluation", "analysis"),
             *("runs", "corpora", "export", "pages"),
         },
     },
@@ -111,6 +114,15 @@ def test_a_part_is_listed_after_those_that_it_may_import():
         for part, allowed in parts.items():
             assert allowed <= before, part
             before.add(part)
+
+
+def test_the_package_imports_what_it_requires():
+    """What nothing here imports must be an extra, or go."""
+    imported = {name.split(".")[0] for path in MODULES.values() for name in imported_names(path)}
+    names = {"hydra-core": "hydra", "pyyaml": "yaml"}
+    for text in PROJECT["dependencies"]:
+        name = Requirement(text).name
+        assert names.get(name, name).replace("-", "_") in imported, name
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

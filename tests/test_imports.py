@@ -1,14 +1,19 @@
 """What an import does, in a process of its own."""
 
+import itertools
 import os
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.processes import run_code
+from tests.pythons import PROJECT
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -24,6 +29,23 @@ def test_the_packages_import_no_torch():
     names = ["capsule_routing", "capsule_routing.errors", "capsule_routing.text.folders", "fairseq_capsule_lab"]
     names += ["fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs", "experiments.reproduce"]
     assert run(f"import {', '.join(names)}, sys; print(*{{'torch', 'fairseq'}} & set(sys.modules))") == []
+
+
+def test_the_library_imports_only_torch():
+    """In a process in which nothing else can be imported that this package requires, and no extra of it."""
+    required = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
+    names = {canonicalize_name(Requirement(text).name) for text in required}
+    names -= {"torch", "fairseq-capsule", "setuptools"}
+    installed = packages_distributions().items()
+    missing = {name for name, packages in installed if names & set(map(canonicalize_name, packages))}
+    assert {"numpy", "hydra", "yaml", "fairseq", "transformers"} <= missing
+    code = f"""
+import sys
+sys.modules |= dict.fromkeys({missing})
+import capsule_routing.functions, capsule_routing.losses, capsule_routing.modules
+print(*sorted(name for name in ("torch", "numpy", "hydra", "fairseq") if sys.modules.get(name)))
+"""
+    assert run(code) == ["torch"]
 
 
 def test_the_library_patches_nothing():

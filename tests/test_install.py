@@ -7,15 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.pythons import FAIRSEQ, PYTHONS, WITHOUT
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = "fairseq_capsule/__init__.py"
 MISSING = "ERROR: No matching distribution found for ve-fairseq==0.12.3"
 WHEEL = "--requirement scripts/fairseq-wheels.txt"
 
-# PLACE is where the package is installed, INSTALLED which distributions there are, REFUSAL what pip says of the wheel.
+# PLACE is where the package is installed, INSTALLED which distributions there are, REFUSAL what pip says of the wheel,
+# VERSION that of this Python, LACKS which of pip, venv and Python.h it has not.
 PYTHON = """#!/bin/bash
 case "$*" in
     -I*) echo "$PLACE" ;;
+    *version_info*) echo "$VERSION" ;;
+    *"pip --version") [[ $LACKS != *pip* || -e pip.log ]] ;;
+    *"import ensurepip, venv") [[ $LACKS != *venv* ]] ;;
+    *Python.h*) [[ $LACKS != *Python.h* ]] ;;
+    *" ensurepip" | *"-m venv .venv") echo "$*" >>pip.log ;;
     *"import torchaudio") exit 1 ;;
     *" show "*) [[ " $INSTALLED " == *" ${!#} "* ]] ;;
     *" install "* | *" uninstall "*)
@@ -23,6 +31,8 @@ case "$*" in
         [[ -z $REFUSAL || $* != *--requirement* ]] || { echo "$REFUSAL" >&2; exit 1; } ;;
 esac
 """
+# Of the system the script finds only these, and a compiler.
+TOOLS = ("bash", "cat", "cksum", "dirname", "env", "flock", "grep", "mkdir", "realpath", "rm", "sed")
 
 
 @pytest.fixture
@@ -31,18 +41,20 @@ def checkout(tmp_path):
     for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", "scripts/fairseq-wheels.txt", PACKAGE):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    for name, program in {"python": PYTHON, "fairseq-capsule": "#!/bin/sh\n"}.items():
-        path = tmp_path / ".venv/bin" / name
+    for name in (".venv/bin/python", ".venv/bin/fairseq-capsule", "tools/python3", "tools/c++"):
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(program)
+        path.write_text(PYTHON if "python" in name else "#!/bin/sh\n")
         path.chmod(0o755)
+    for name in TOOLS:
+        (tmp_path / "tools" / name).symlink_to(shutil.which(name))
     return tmp_path
 
 
 def install(checkout, *sets, place=None, refusal="", installed="", **variables):
     place = str(place or checkout / PACKAGE)
-    stub = {"FAIRSEQ": "", "PLACE": place, "REFUSAL": refusal, "INSTALLED": installed}
-    environment = {**os.environ, **stub, **variables}
+    stub = {"PLACE": place, "REFUSAL": refusal, "INSTALLED": installed, "VERSION": PYTHONS[0], "LACKS": ""}
+    environment = {**os.environ, "PATH": str(checkout / "tools"), "PYTHON": "", "FAIRSEQ": "", **stub, **variables}
     words = ["scripts/install.sh", *sets]
     done = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)
     log = checkout / "pip.log"
@@ -120,3 +132,62 @@ def test_an_environment_whose_checkout_was_moved_is_refused(checkout, has_python
         "remove .venv and run make install\n",
         [],
     )
+
+
+@pytest.mark.parametrize("version", ["3.10", *PYTHONS, "3.99"])
+@pytest.mark.parametrize("has_environment", [True, False])
+def test_fairseq_is_installed_on_the_pythons_of_pyproject_and_refused_on_others(checkout, has_environment, version):
+    """Also where README's example has made .venv with another Python."""
+    if not has_environment:
+        shutil.rmtree(checkout / ".venv")
+    status, errors, calls = install(checkout, "train", VERSION=version)
+    if has_environment and version in FAIRSEQ:
+        assert (status, errors) == (0, "")
+    elif version in FAIRSEQ:
+        assert calls == ["-m venv .venv"]  # the stub makes none, so that the script fails then
+    else:
+        assert status == 1 and not calls and errors.count("\n") == 1
+        assert f"{'.venv has' if has_environment else 'python3 is'} {version}" in errors and "apt" not in errors
+        assert f"with uv (uv venv --python {FAIRSEQ[-1]}), pyenv or conda" in errors
+        assert ("its import and Hydra's commands fail" in errors) == (version in WITHOUT)
+
+
+def test_a_system_without_python_is_told_where_one_comes_from(checkout):
+    shutil.rmtree(checkout / ".venv")
+    (checkout / "tools/python3").unlink()
+    status, errors, _ = install(checkout, "train")
+    assert status == 1 and "with venv, and there is none; make .venv with uv (" in errors and "apt" not in errors
+
+
+def test_a_python_without_venv_is_named_with_its_package(checkout):
+    shutil.rmtree(checkout / ".venv")
+    status, errors, calls = install(checkout, "train", VERSION="3.12", LACKS="venv")
+    assert (status, calls) == (1, []) and "python3 has no venv (Debian: apt install python3.12-venv)" in errors
+
+
+def test_an_environment_without_pip_gets_it(checkout):
+    """`uv venv` makes such an environment."""
+    status, errors, calls = install(checkout, "train", LACKS="pip")
+    assert (status, errors, calls[0]) == (0, "", "-m ensurepip")
+
+
+@pytest.mark.parametrize(
+    "sets, arguments, what",
+    [
+        (["train"], {"refusal": MISSING, "VERSION": FAIRSEQ[-1]}, "fairseq"),
+        (["train"], {"FAIRSEQ": "source"}, "fairseq"),
+        (["dev"], {}, "eflomal"),
+        (["alignment"], {}, "eflomal"),
+        (["test", "plot"], {}, ""),
+    ],
+)
+@pytest.mark.parametrize("lacks", ["c++", "Python.h"])
+def test_only_what_is_compiled_needs_a_compiler_and_says_so_first(checkout, sets, arguments, what, lacks):
+    if lacks == "c++":
+        (checkout / "tools/c++").unlink()
+    status, errors, calls = install(checkout, *sets, LACKS=lacks, **arguments)
+    assert status == (1 if what else 0)
+    if what:
+        package = "g++" if lacks == "c++" else f"python{arguments.get('VERSION', PYTHONS[0])}-dev"
+        assert errors.startswith(f"install: error: {what}") and errors.endswith(f"(Debian: apt install {package})\n")
+        assert not any("torch" in call for call in calls)

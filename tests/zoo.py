@@ -7,7 +7,7 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, build_model
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures
-from fairseq_capsule.mechanisms.base import options_off
+from fairseq_capsule.mechanisms.registry import options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
     SIZES,

@@ -1,4 +1,4 @@
-"""Capsule routing as pure tensor functions, without parameters and state. They need only torch."""
+"""Capsule routing as pure tensor functions, without parameters and state. They import only torch."""
 
 from capsule_routing.functions.guided import additive_scores, guided_routing, squared_exponential
 from capsule_routing.functions.precision import in_float32

@@ -14,10 +14,11 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from capsule_routing import from_options
 from capsule_routing.functions.types import Mask
 from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import CapsuleConfig
-from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention, from_options
+from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention
 from capsule_routing.modules.layers import sinusoids
 
 Output = Tuple[Tensor, Optional[Tensor]]

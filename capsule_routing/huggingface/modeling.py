@@ -15,6 +15,7 @@ from transformers.utils import logging
 from transformers.utils.deprecation import deprecate_kwarg
 from transformers.utils.generic import can_return_tuple
 
+from capsule_routing import from_options
 from capsule_routing.errors import UserError
 from capsule_routing.functions.compiled import is_traced
 from capsule_routing.huggingface.cache import routed_layer
@@ -30,7 +31,6 @@ from capsule_routing.modules import (
     HolisticContext,
     PastFutureOutput,
     SourceParts,
-    from_options,
 )
 from capsule_routing.modules.layers import is_bare
 from capsule_routing.presets import BIG, TINY

@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms.base import options_off
+from fairseq_capsule.mechanisms.registry import options_off
 
 # Mean and standard deviation of the logarithm of a sentence's number of subwords. Multi30k: measured in its training
 # sentences, with 10,000 joint merges and the end of sentence. wmt14: chosen, for a mean of 27 words.

@@ -12,7 +12,7 @@ import numpy as np
 from capsule_routing.errors import UserError, one_line
 from experiments.tables.definitions import Column, Row, Table
 from experiments.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
-from experiments.tables.runs import Run, Workspace, compared_runs
+from experiments.tables.runs import Run, TableRuns, Workspace
 from experiments.tables.scales import Scale
 from fairseq_capsule_lab.analysis.output import escaped
 from fairseq_capsule_lab.evaluation import seeds
@@ -81,6 +81,11 @@ class Results:
         """The points of a row in each column; empty for a row that cannot be run."""
         return self.cells.get(row.label, ({"": Figures(missing="")},) * len(self.table.columns))
 
+    def points(self, number: int) -> List[str]:
+        """All points of the column with this number."""
+        columns = (cells[number] for cells in self.cells.values())
+        return list(dict.fromkeys(point for column in columns for point, f in column.items() if f.values)) or [""]
+
 
 def gather(table: Table, scale: Scale, workspace: Workspace) -> Results:
     """Collect the figures of every seed that has a folder.
@@ -90,12 +95,12 @@ def gather(table: Table, scale: Scale, workspace: Workspace) -> Results:
     """
     require_measures(table)
     trained = trained_seeds(scale, workspace)
-    rows = table.to_run()
+    rows, runs = table.to_run(), TableRuns(table, scale, workspace)
     columns: List[List[Points]] = []
     labels: List[Optional[str]] = []
     stands_in: List[Optional[str]] = []
     for column in table.columns:
-        compared = [[compared_runs(table, row, column, scale, seed, workspace) for seed in trained] for row in rows]
+        compared = [[runs.compared(row, column, seed) for seed in trained] for row in rows]
         points = [_points(list(dict.fromkeys(pairs)), column) for pairs in compared]
         with_effect = [of_row for of_row in points if of_row.get("", Figures()).effect]
         effects = [effect for of_row in with_effect if (effect := of_row[""].effect)]

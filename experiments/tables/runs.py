@@ -134,45 +134,47 @@ class Run:
         return self.folder.path / ("checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt")
 
 
-def run_of(
-    table: Table, row: Row, column: Column, scale: Scale, seed: int, workspace: Workspace, given: bool = False
-) -> Run:
-    """The run of a row for a column.
+@dataclass(frozen=True)
+class TableRuns:
+    """The runs of a table at a scale.
 
-    Args:
+    Attributes:
         given: a given checkpoint replaces the Transformer that rows start from or learn from. It also does if an
             earlier call has put one into the folder of runs.
     """
-    corpus, *of_corpus = column.corpus
 
-    def build(row: Row) -> Run:
+    table: Table
+    scale: Scale
+    workspace: Workspace
+    given: bool = False
+
+    def compared(self, row: Row, column: Column, seed: int) -> Tuple[Run, Optional[Run]]:
+        """The run of a row for a column, and the run of the row that it is compared with."""
+        other = self.run(self.table.row(row.against), column, seed) if row.against else None
+        return self.run(row, column, seed), other
+
+    def run(self, row: Row, column: Column, seed: int) -> Run:
+        """The run of a row for a column."""
+        corpus, *of_corpus = column.corpus
         config, *words = row.run or ()
-        setup = scale.setup(table.paper, corpus, any(word.startswith("size=big") for word in words))
+        setup = self.scale.setup(self.table.paper, corpus, any(word.startswith("size=big") for word in words))
         words = [filled(word, {**dict(setup.words), **row.at}) for word in words]
         overrides = sorted([*words, *([] if setup.stands_in else of_corpus)])
         user_dirs = [word.partition("=")[2] for word in overrides if word.startswith(f"{plugins.KEY}=")]
         user_dir = user_dirs[-1] if user_dirs and user_dirs[-1] != plugins.DEFAULT else ""
-        baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
+        needed = (self.run(self.table.row(label), column, seed) if label else None for label in (row.on, row.teacher))
+        baseline, teacher = needed
         regime = setup.on_baseline if baseline else setup.from_scratch
         changed = _without_defaults(setup.configs, config, (*setup.overrides, *regime.overrides), overrides)
-        run = Run(scale.name, setup, config, changed, seed, baseline, teacher, user_dir, workspace)
+        run = Run(self.scale.name, setup, config, changed, seed, baseline, teacher, user_dir, self.workspace)
         # A teacher may have any size.
-        is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in table.rows)
+        others = self.table.rows
+        is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in others)
         if is_needed and config == BASELINE and not run.has_other_architecture:
-            replacement = Run(scale.name, setup, GIVEN, (), 0, workspace=workspace)
-            if given or replacement.checkpoint.is_symlink():
+            replacement = Run(self.scale.name, setup, GIVEN, (), 0, workspace=self.workspace)
+            if self.given or replacement.checkpoint.is_symlink():
                 return replacement
         return run
-
-    return build(row)
-
-
-def compared_runs(
-    table: Table, row: Row, column: Column, scale: Scale, seed: int, workspace: Workspace, given: bool = False
-) -> Tuple[Run, Optional[Run]]:
-    """The run of a row, and the run of the row that it is compared with."""
-    other = run_of(table, table.row(row.against), column, scale, seed, workspace, given) if row.against else None
-    return run_of(table, row, column, scale, seed, workspace, given), other
 
 
 def composed_of(run: Run) -> DictConfig:

@@ -10,12 +10,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError, one_line
 from experiments.tables import measures
-from experiments.tables.commands import Step
 from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
-from experiments.tables.runs import GIVEN, Run, Workspace, compared_runs, task_of
+from experiments.tables.jobs import Step
+from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace, task_of
 from experiments.tables.scales import Scale
-from fairseq_capsule_lab.errors import quoted
 from fairseq_capsule_lab.runs import plugins
+from fairseq_capsule_lab.values import quoted
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 
@@ -52,6 +52,40 @@ class Work:
     def trainings(self) -> List[str]:
         """The names of the runs that are trained."""
         return [run.name for run in self.trained.values() if run.config != GIVEN]
+
+    # --- what a cell of the table needs ------------------------------------------------------------------------------
+
+    def need(self, run: Run, trained: bool = True) -> None:
+        """Add a run and those that it needs; without `trained`, its model is built, but not trained."""
+        for needed in run.with_needed():
+            if self.runs.setdefault(needed.name, needed).plugin != needed.plugin:
+                raise UserError(
+                    f"{needed.name}: two rows name different plugins of the same folder name; rename one folder"
+                )
+            if trained:
+                self.trained[needed.name] = needed
+
+    def measure(self, run: Run, source: str) -> None:
+        """Add the measurement of a run, and the evaluations that it reads."""
+        translated = [run] if source in measures.SCORED else []
+        translated += [run.baseline] if source in measures.PAIRED and run.baseline else []
+        self.measured[run.name, source] = translated
+        self.evaluated.update({(scored.name, "test"): None for scored in translated})
+        self.cells[_measurement(run, source)] = None
+
+    def score(self, run: Run, other: Optional[Run], splits: Sequence[str], seeds: Sequence[int]) -> None:
+        """Add the evaluation of a run, and its comparison with another one over the seeds of both."""
+        if other:
+            self.need(other)
+        for split in splits:
+            self.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
+            self.cells[_scores(run, split)] = None
+            if other:
+                compared = run.comparison(other, seeds, split)
+                self.compared.setdefault(compared, {})[run, other] = None
+                self.cells[compared] = None
+
+    # --- its steps ---------------------------------------------------------------------------------------------------
 
     def steps(self) -> List[Step]:
         """All steps, each after those that it needs."""
@@ -227,33 +261,17 @@ def work_of(
         UserError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
     """
     measures.require_measures(table)
-    work = Work(gpus, cores)
+    work, runs = Work(gpus, cores), TableRuns(table, scale, workspace, baseline is not None)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
-        run, other = compared_runs(table, row, column, scale, seed, workspace, baseline is not None)
-        measure = measures.MEASURES[column.measure]
-        if not measures.applies(column, run) or (measure.source in measures.TIMED and seed != seeds[0]):
+        run, other = runs.compared(row, column, seed)
+        source = measures.MEASURES[column.measure].source
+        if not measures.applies(column, run) or (source in measures.TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
-        needed = {run.name: run for run in run.with_needed()}
-        if other and not measure.source:
-            needed.update((run.name, run) for run in other.with_needed())
-        for name, run_of_name in needed.items():
-            if work.runs.setdefault(name, run_of_name).plugin != run_of_name.plugin:
-                raise UserError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
-        work.trained.update(needed if measure.source not in measures.TIMED else {})
-        if measure.source:
-            translated = [run] if measure.source in measures.SCORED else []
-            translated += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
-            work.measured[run.name, measure.source] = translated
-            work.evaluated.update({(scored.name, "test"): None for scored in translated})
-            work.cells[_measurement(run, measure.source)] = None
-            continue
-        for split in (split for split in column.splits if split in run.setup.splits):
-            work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
-            work.cells[_scores(run, split)] = None
-            if other:
-                compared = run.comparison(other, seeds, split)
-                work.compared.setdefault(compared, {})[run, other] = None
-                work.cells[compared] = None
+        work.need(run, trained=source not in measures.TIMED)
+        if source:
+            work.measure(run, source)
+        else:
+            work.score(run, other, [split for split in column.splits if split in run.setup.splits], seeds)
     given = [run for run in work.runs.values() if run.config == GIVEN]
     if baseline and not given:
         raise UserError(

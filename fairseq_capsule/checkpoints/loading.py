@@ -26,7 +26,7 @@ from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 
 from capsule_routing.errors import UserError, one_line
-from fairseq_capsule.checkpoints.config import check_config
+from fairseq_capsule.checkpoints.safe_options import check_config
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
 

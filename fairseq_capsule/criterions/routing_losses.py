@@ -16,8 +16,9 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS
-from fairseq_capsule.mechanisms.base import active_mechanisms, loss_heads, mechanisms
+from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
+from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
 from fairseq_capsule.options import check_ranges, option, setting
 
 NAME = "label_smoothed_cross_entropy_with_routing_losses"

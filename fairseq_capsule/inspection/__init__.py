@@ -22,7 +22,8 @@ from fairseq_capsule.inspection.views import (
     named,
     views_in_file,
 )
-from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import active_mechanisms
 from fairseq_capsule.models.outputs import evaluating, output_embeddings
 
 __all__ = [

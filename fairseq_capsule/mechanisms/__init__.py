@@ -3,9 +3,10 @@
 from capsule_routing.losses import Loss
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION
 from fairseq_capsule.mechanisms.attention_routing import ATTENTION_ROUTING
-from fairseq_capsule.mechanisms.base import Mechanism, Place, Sizes, Source, Target, register_mechanism
+from fairseq_capsule.mechanisms.base import Mechanism, Place, Sizes, Source, Target
 from fairseq_capsule.mechanisms.global_representation import GLOBAL_REPRESENTATION
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
+from fairseq_capsule.mechanisms.registry import register_mechanism
 from fairseq_capsule.mechanisms.selective_attention import SELECTIVE_ATTENTION
 
 # The order of computation. In a decoder the global representation comes before PAST and FUTURE.

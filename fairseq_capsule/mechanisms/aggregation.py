@@ -10,7 +10,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, leave_out_agreements
+from fairseq_capsule.mechanisms.attaching import leave_out_agreements
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
 from fairseq_capsule.options import iterations, setting
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])

@@ -6,7 +6,7 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from capsule_routing.modules import from_options
+from capsule_routing import from_options
 from fairseq_capsule.mechanisms.base import Mechanism, Place
 from fairseq_capsule.options import iterations, layer_set, setting
 

@@ -1,17 +1,14 @@
-"""The interface and the registry of mechanisms. A mechanism is one way to route in a model.
+"""The interface of a mechanism, which is one way to route in a model.
 
-Its hooks return modules, the parts, which have all state, and say how a model runs them. The models, commands and tests
-read the registry.
+Its hooks return modules, the parts, which have all state, and say how a model runs them.
 """
 
-from dataclasses import fields
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Type
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
-from capsule_routing.errors import UserError
 from capsule_routing.losses import Loss
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
@@ -184,125 +181,3 @@ class Mechanism:
         batch `sample`. `weights` has the weight of each loss, `options` the options of the criterion.
         """
         return {}
-
-
-def option_names(*dataclasses: Any) -> Set[str]:
-    """Return the names of the options of dataclasses, or of None, which has none. fairseq's `_name` is none."""
-    return {item.name for kind in dataclasses if kind for item in fields(kind) if not item.name.startswith("_")}
-
-
-def off(mechanism: Mechanism) -> Dict[str, Any]:
-    """Return the values of options with which a model does not contain a mechanism: their defaults."""
-    return {item.name: item.default for item in fields(mechanism.options) if item.name in mechanism.on}
-
-
-def known_to(mechanism: Mechanism, config: Any) -> bool:
-    """Return whether a config has the options of a mechanism."""
-    return all(hasattr(config, name) for name in mechanism.on)
-
-
-_REGISTRY: List[Mechanism] = []
-
-
-def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Mechanism:
-    """Register a mechanism, by default as the last one. A decoder runs the parts in the order of the registry.
-
-    A ValueError says that there is no mechanism `before`, before which to place it.
-    """
-    names = [other.name for other in _REGISTRY]
-    if before is not None and before not in names:
-        raise ValueError(f"mechanism {mechanism.name}: there is no mechanism {before} to place it before")
-    _REGISTRY.insert(len(names) if before is None else names.index(before), mechanism)
-    return mechanism
-
-
-def mechanisms() -> Tuple[Mechanism, ...]:
-    """Return all registered mechanisms, in the order of computation."""
-    return tuple(_REGISTRY)
-
-
-def registered(name: str) -> Mechanism:
-    """Return the mechanism of a name; raises a KeyError if there is none."""
-    for mechanism in _REGISTRY:
-        if mechanism.name == name:
-            return mechanism
-    raise KeyError(name)
-
-
-def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
-    """Return the mechanisms that a model with this config contains."""
-    known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
-    return tuple(mechanism for mechanism in known if _changed(config, mechanism))
-
-
-def routing_options(config: Any) -> Set[str]:
-    """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
-    names: Set[str] = set()
-    for mechanism in active_mechanisms(config):
-        without_effect = mechanism.on.keys() - _changed(config, mechanism)
-        names |= option_names(mechanism.options) - without_effect
-    return names
-
-
-def _changed(config: Any, mechanism: Mechanism) -> Set[str]:
-    """Return the options that turn a mechanism on in a config."""
-    return {name for name, value in off(mechanism).items() if str(getattr(config, name)) != str(value)}
-
-
-def check_mechanisms(config: Any) -> None:
-    """Raise a UserError if an option of a mechanism has a value that is not allowed."""
-    for mechanism in _REGISTRY:
-        if known_to(mechanism, config):
-            mechanism.check(config)
-
-
-def options_off(config: Any) -> Dict[str, Any]:
-    """Return option values with which a model with this kind of config contains no mechanism."""
-    known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
-    return {name: value for mechanism in known for name, value in off(mechanism).items()}
-
-
-def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
-    """Attach a part of a mechanism to an encoder, a decoder or an attention, and return the name of its attribute.
-
-    `owner.mechanism_parts` maps the attribute to the mechanism. If the owner has the attribute already, a UserError
-    names it by `where`.
-    """
-    name = registered(mechanism).attached_as(part)
-    if hasattr(owner, name):
-        raise UserError(f"{mechanism}: {where} already has a part {name}; turn one of them off")
-    owner.add_module(name, part)
-    owner.mechanism_parts[name] = mechanism
-    return name
-
-
-def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Module]:
-    """Yield the parts that a mechanism has in a model: after its encoder and decoder, and in attentions."""
-    for module in model.modules():
-        for name, owner in getattr(module, "mechanism_parts", {}).items():
-            if owner == mechanism.name:
-                yield getattr(module, name)
-
-
-def leave_out_agreements(names: str, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
-    """Leave out the parameters of a checkpoint whose names start with `names` if one iteration does not read them.
-
-    For `register_load_state_dict_pre_hook`.
-    """
-    if module.iterations == 1:
-        for name in [name for name in state_dict if name.startswith(prefix + names)]:
-            del state_dict[name]
-
-
-def loss_heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:
-    """Yield the losses of a model's mechanisms, each with its mechanism, its name and its head.
-
-    The head is None for a loss without parameters. A loss whose head was not built is left out.
-    """
-    own = getattr(model.decoder, "mechanism_parts", {})
-    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-        parts = [getattr(model.decoder, part) for part, owner in own.items() if owner == mechanism.name]
-        for name in mechanism.loss_weights:
-            built = [getattr(part, name) for part in parts if hasattr(part, name)]
-            if None not in built:  # None: the part can have this head, but was built without it
-                yield mechanism, name, next((head for head in built if isinstance(head, nn.Module)), None)

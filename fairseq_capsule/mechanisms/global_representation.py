@@ -6,8 +6,9 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
+from capsule_routing import from_options
 from capsule_routing.errors import UserError
-from capsule_routing.modules import GlobalRepresentation, from_options
+from capsule_routing.modules import GlobalRepresentation
 from capsule_routing.modules.global_representation import POOLINGS
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting

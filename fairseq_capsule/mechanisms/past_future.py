@@ -8,10 +8,12 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 
+from capsule_routing import from_options
 from capsule_routing.errors import UserError
 from capsule_routing.losses import Loss, guided_losses
-from capsule_routing.modules import HolisticContext, SourceParts, from_options
-from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target, leave_out_agreements
+from capsule_routing.modules import HolisticContext, SourceParts
+from fairseq_capsule.mechanisms.attaching import leave_out_agreements
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])

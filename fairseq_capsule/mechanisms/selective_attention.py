@@ -6,7 +6,8 @@ from typing import Any, Mapping
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from capsule_routing.modules import QueryKeyNorm, from_options
+from capsule_routing import from_options
+from capsule_routing.modules import QueryKeyNorm
 from fairseq_capsule.mechanisms.base import Mechanism, Place
 from fairseq_capsule.options import setting
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms.base import IncrementalState, add_part
+from fairseq_capsule.mechanisms.attaching import add_part
+from fairseq_capsule.mechanisms.base import IncrementalState
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
 Step = Tuple[Tensor, Tensor, Optional[Tensor]]  # changed logits of a query `[B, H, 1, K]`; values and mask of all keys

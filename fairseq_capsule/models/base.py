@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing.errors import UserError
 from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import loss_heads
+from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.options import validated
 
 logger = logging.getLogger(__name__)

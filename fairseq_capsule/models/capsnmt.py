@@ -14,7 +14,8 @@ from capsule_routing.functions import RoutingResult
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
-from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
+from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source
+from fairseq_capsule.mechanisms.registry import check_mechanisms
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.parts import attach, run_encoder_parts
 from fairseq_capsule.options import setting

@@ -12,14 +12,8 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from capsule_routing.modules import compile_routing
 from fairseq_capsule.mechanisms import Sizes, Source, Target
-from fairseq_capsule.mechanisms.base import (
-    active_mechanisms,
-    check_mechanisms,
-    known_to,
-    mechanisms,
-    option_names,
-)
 from fairseq_capsule.mechanisms.past_future import PastFutureConfig
+from fairseq_capsule.mechanisms.registry import active_mechanisms, check_mechanisms, known_to, mechanisms, option_names
 from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.modules import compile_routing
-from fairseq_capsule.mechanisms import Place, Sizes, Source, Target, base
+from fairseq_capsule.mechanisms import Place, Sizes, Source, Target, registry
 from fairseq_capsule.mechanisms.attention_routing import AttentionRoutingConfig
-from fairseq_capsule.mechanisms.base import IncrementalState, registered
+from fairseq_capsule.mechanisms.base import IncrementalState
 from fairseq_capsule.mechanisms.global_representation import GlobalRepresentationConfig
 from fairseq_capsule.mechanisms.past_future import PastFutureConfig
+from fairseq_capsule.mechanisms.registry import registered
 from fairseq_capsule.mechanisms.selective_attention import SelectiveAttentionConfig
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
 from fairseq_capsule.models.base import CapsuleModel
@@ -41,7 +42,7 @@ class CapsuleTransformerConfig(
         config = self.with_decoder_sizes()
         for side in ("encoder", "decoder"):
             config.kept_layers(side)
-        base.check_mechanisms(config)
+        registry.check_mechanisms(config)
 
 
 def _build_parts(side: Any, name: str, cfg: Any) -> None:
@@ -51,7 +52,7 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
     if len(cfg.kept_layers[name]) < cfg.trained_layers[name]:
         dropping = f"--{name}-layers-to-keep"
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
-    for mechanism in base.active_mechanisms(cfg):
+    for mechanism in registry.active_mechanisms(cfg):
         part = getattr(mechanism, name)(cfg.flat, sizes)
         attach(side, name, mechanism, part, dropping)
         for place, number in enumerate(cfg.kept_layers[name]):
@@ -133,7 +134,7 @@ class CapsuleTransformerDecoder(RunsParts, TransformerDecoderBase):
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanism_parts:
             return features, extra
-        names = [mechanism.name for mechanism in base.mechanisms() if mechanism.name in encoder_out]
+        names = [mechanism.name for mechanism in registry.mechanisms() if mechanism.name in encoder_out]
         source = Source(*encoder_states(encoder_out), vectors={name: encoder_out[name][0] for name in names})
         layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
         target = self.run_parts(Target(features, layers, incremental_state=incremental_state), source)

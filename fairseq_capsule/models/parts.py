@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Source, Target, add_part, off, registered
+from fairseq_capsule.mechanisms.attaching import add_part
+from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Source, Target
+from fairseq_capsule.mechanisms.registry import off, registered
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.options import option
 

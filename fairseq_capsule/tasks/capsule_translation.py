@@ -23,7 +23,7 @@ from fairseq_capsule.criterions import freeze_loss_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.inspection import gather_statistics
-from fairseq_capsule.mechanisms.base import active_mechanisms, routing_options
+from fairseq_capsule.mechanisms.registry import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import check_ranges, setting
 

@@ -11,7 +11,8 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import INSPECTIONS, Inspection, all_views, gather_arrays, is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, Sentence, View
-from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, options_off
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import active_mechanisms, options_off
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small, config_of, make_sentences
 
 

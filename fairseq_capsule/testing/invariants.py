@@ -11,7 +11,8 @@ from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_capsule.mechanisms.base import active_mechanisms, options_off, parts_of
+from fairseq_capsule.mechanisms.attaching import parts_of
+from fairseq_capsule.mechanisms.registry import active_mechanisms, options_off
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import small_models as small
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small

@@ -8,7 +8,8 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.inspection import Statistics, gather_statistics
 from fairseq_capsule.inspection.statistics import added_up
-from fairseq_capsule.mechanisms.base import active_mechanisms, parts_of
+from fairseq_capsule.mechanisms.attaching import parts_of
+from fairseq_capsule.mechanisms.registry import active_mechanisms
 from fairseq_capsule.testing import small_models as small
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small
 

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions.routing_losses import NAME
-from fairseq_capsule.mechanisms import base
-from fairseq_capsule.mechanisms.base import Mechanism, loss_heads, mechanisms
+from fairseq_capsule.mechanisms import registry
+from fairseq_capsule.mechanisms.attaching import loss_heads
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import mechanisms
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import changed_parameters
 
@@ -85,7 +87,7 @@ def with_options(model: BaseFairseqModel, arch: str, options: Options) -> BaseFa
 
 def without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
     """Return the model without a mechanism, with the same other parameters."""
-    off = with_options(model, arch, {**options, **base.off(mechanism)})
+    off = with_options(model, arch, {**options, **registry.off(mechanism)})
     missing = sorted(off.state_dict().keys() - model.state_dict().keys() - changed_parameters(model)[1])
     assert not missing, f"{mechanism.name} removes parameters of the model: {missing}"
     return off

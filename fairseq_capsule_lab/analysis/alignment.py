@@ -9,7 +9,7 @@ from typing import List, Sequence, Set, Tuple, Union
 
 from capsule_routing.errors import UserError, missing_library
 from capsule_routing.text.files import read_lines
-from fairseq_capsule_lab.errors import shown
+from fairseq_capsule_lab.values import shown
 
 # (source word, target word), both counted from 0
 Links = Set[Tuple[int, int]]

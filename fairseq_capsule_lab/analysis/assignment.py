@@ -18,8 +18,8 @@ from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import INSPECTIONS, assigning_mechanism
 from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule_lab.analysis.alignment import Links
+from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import points
-from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 

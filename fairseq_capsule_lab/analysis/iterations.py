@@ -13,10 +13,10 @@ from fairseq.tasks import FairseqTask
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.mechanisms.base import active_mechanisms, mechanisms
+from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
 from fairseq_capsule.options import option
+from fairseq_capsule_lab.analysis.batches import batches, negative_log_likelihood
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 from fairseq_capsule_lab.evaluation.scores import default_tokens, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of

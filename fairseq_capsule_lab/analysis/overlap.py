@@ -11,8 +11,8 @@ from capsule_routing.errors import UserError
 from capsule_routing.losses import bag_overlap_by_step
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import bag_inputs, predicts_bags
+from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 
 PARTS = 10

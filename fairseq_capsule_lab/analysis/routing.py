@@ -14,7 +14,7 @@ from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.inspection.attention import encoder_attention
 from fairseq_capsule.inspection.statistics import Statistics, coupling_entropy
-from fairseq_capsule_lab.analysis.models import batches
+from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 
 

@@ -183,7 +183,7 @@ def routing(
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
     from fairseq_capsule.hub import load
     from fairseq_capsule_lab.analysis.routing import analyze_routing
-    from fairseq_capsule_lab.pages.inspection import inspect_sources
+    from fairseq_capsule_lab.pages.inspected import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
     analysis = analyze_routing(system_names(names, checkpoints), checkpoints, data, split)

@@ -59,18 +59,32 @@ def doctor() -> int:
     return 1 if failed else 0
 
 
-def requirements(extra: str = "") -> dict[str, SpecifierSet]:
-    """The accepted versions of Python and of what this package, or an extra of it, requires on this machine."""
+def requirements(extra: str = "", python: str = "") -> dict[str, SpecifierSet]:
+    """The accepted versions of Python and of what this package, or an extra of it, requires on this machine.
+
+    Args:
+        python: the version of another Python, such as 3.12.
+    """
     package = metadata.metadata(NAME)
     texts = [f"Python{package['Requires-Python']}", *package.get_all("Requires-Dist", [])]
-    applies = [one for one in map(Requirement, texts) if one.marker is None or one.marker.evaluate({"extra": extra})]
+    values = {"extra": extra, **({"python_version": python} if python else {})}
+    applies = [one for one in map(Requirement, texts) if one.marker is None or one.marker.evaluate(values)]
     return {one.name: one.specifier for one in applies}
 
 
-def python_version() -> Finding:
-    version, accepted = platform.python_version(), requirements()["Python"]
+def tested_pythons() -> list[str]:
+    """The versions of Python that this package is tested with, the oldest first."""
     classifiers = metadata.metadata(NAME).get_all("Classifier", [])
-    tested = [text.rpartition(" ")[2] for text in classifiers if " Python :: 3." in text]
+    return [text.rpartition(" ")[2] for text in classifiers if " Python :: 3." in text]
+
+
+def fork(python: str = "") -> str:
+    """The one fork that the extra `fairseq` names for this machine, with its version; empty if fairseq runs on none."""
+    return next((f"{name}{version}" for name, version in requirements("fairseq", python).items() if name in FORKS), "")
+
+
+def python_version() -> Finding:
+    version, accepted, tested = platform.python_version(), requirements()["Python"], tested_pythons()
     if version.rpartition(".")[0] in tested:
         return Finding("ok", f"{version}, {sys.executable}")
     fix = "create a new environment with a Python of these versions"
@@ -102,7 +116,10 @@ def fairseq_and_plugin() -> Finding:
     if len(installed) > 1:  # pip does not know that their files have the same names
         return Finding("FAIL", f"{' and '.join(installed)} overwrite each other: keep one", fix_fairseq())
     if not installed and not importlib.util.find_spec("fairseq"):
-        return Finding("info", "not installed; only training and translating with fairseq need it", fix_fairseq())
+        detail = "not installed; only training and translating with fairseq need it"
+        if not fork():
+            detail += "; on this Python its import and the commands of Hydra fail"
+        return Finding("info", detail, fix_fairseq())
     fairseq = importlib.import_module("fairseq")
     for module in (*COMPILED, "fairseq_capsule"):
         importlib.import_module(module)
@@ -111,11 +128,14 @@ def fairseq_and_plugin() -> Finding:
 
 
 def fix_fairseq() -> str:
-    """Install the one fork that the extra `fairseq` names for this machine. Another fork would delete its files."""
-    fork = next(f"{name}{version}" for name, version in requirements("fairseq").items() if name in FORKS)
+    """Install the fork for this machine. Another fork would delete its files."""
+    name = fork()
+    if not name:
+        newest = [python for python in tested_pythons() if fork(python)][-1]
+        return f"for fairseq take an environment with Python {newest}: uv venv --python {newest}"
     remove = f"pip uninstall -y {' '.join(FORKS)}"
-    if fork.startswith("ve-fairseq"):
-        return f"{remove} && pip install --no-cache-dir {fork}"
+    if name.startswith("ve-fairseq"):
+        return f"{remove} && pip install --no-cache-dir {name}"
     compiler = "" if shutil.which("c++") else "install a C++ compiler and Python.h (Debian: g++ python3-dev), then "
     build = "pip install torch numpy cython setuptools wheel && pip install --no-cache-dir --no-build-isolation"
-    return f"{compiler}{remove} && {build} {fork}"
+    return f"{compiler}{remove} && {build} {name}"

@@ -6,7 +6,7 @@ import click
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations, prepared_folder
-from fairseq_capsule_lab import errors
+from fairseq_capsule_lab import values
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import USER_DIR, input_file, input_folder, prepared_data
 from fairseq_capsule_lab.cli.commands import argument, command, option
@@ -17,7 +17,7 @@ TASKS = ("translation", "capsule_translation", "capsule_summarization")  # other
 
 def licence(text: str) -> str:
     """A type: a name such as `mit` or `cc-by-4.0`."""
-    return errors.checked_name("--license", text)
+    return values.checked_name("--license", text)
 
 
 @command("export", "runs/student/checkpoint_best.pt data/multi30k student --to transformers")

@@ -53,7 +53,7 @@ def inspect(
     from tqdm import tqdm
 
     from fairseq_capsule_lab.pages.folder import write_inspection, write_lists
-    from fairseq_capsule_lab.pages.inspection import inspect_sources
+    from fairseq_capsule_lab.pages.inspected import inspect_sources
     from fairseq_capsule_lab.pages.page import INDEX
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
@@ -103,7 +103,7 @@ def picture(
     one_of({"--text": text, "--id": id}, required=True)
     if out.suffix not in SUFFIXES:
         raise UserError(f"--out {out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
-    from fairseq_capsule_lab.pages.inspection import inspect_sources
+    from fairseq_capsule_lab.pages.inspected import inspect_sources
     from fairseq_capsule_lab.pages.sentences import sentences_of_data, sentences_of_text
 
     hub = load_model(checkpoint, data, codes, tokenizer)

@@ -32,7 +32,7 @@ def nll(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> N
 def _likelihood(path: Path, data: Path, split: str) -> Row:
     """The mean over the target tokens, end-of-sentence included, with teacher forcing, in bits."""
     from fairseq_capsule.checkpoints.models import load_with_data
-    from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
+    from fairseq_capsule_lab.analysis.batches import batches, negative_log_likelihood
 
     model, _, task = load_with_data(path, data)
     total, tokens = 0.0, 0
@@ -106,7 +106,7 @@ def _recall(path: Path, data: Path, split: str) -> Row:
 
     from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
     from fairseq_capsule.criterions.bag_of_words_probe import TOPS, BagOfWordsProbe
-    from fairseq_capsule_lab.analysis.models import batches
+    from fairseq_capsule_lab.analysis.batches import batches
 
     model, cfg, task = load_with_data(path, data)
     name = getattr(cfg.criterion, "_name", cfg.criterion)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.errors import checked_integer
 from fairseq_capsule_lab.manifests import fingerprint
+from fairseq_capsule_lab.values import checked_integer
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
 Text = tuple[str, str]  # source and target, each a path or an address

@@ -10,7 +10,7 @@ from typing import Any, List, Sequence
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
-from fairseq_capsule_lab import errors
+from fairseq_capsule_lab import values
 from fairseq_capsule_lab.evaluation.scores import MeanOfSentences, Measure
 from fairseq_capsule_lab.evaluation.translations import Translations, letters
 
@@ -34,7 +34,7 @@ def external_measures(options: Sequence[str], systems: Sequence[Translations]) -
     measures: List[Measure] = []
     for option in options:
         label, _, file = option.partition("=")
-        name = errors.checked_name("--external", label)
+        name = values.checked_name("--external", label)
         if name in (*OWN, *(measure.name for measure in measures)):
             raise UserError(f"--external {name}: another measure has this name; choose another one")
         lists = _lists(Path(file))
@@ -89,5 +89,5 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
         except (TypeError, ValueError):
             numbers.append(math.nan)
         if not math.isfinite(numbers[-1]):
-            raise UserError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
+            raise UserError(f"{file}: sentence {place} has no score {name}: {values.shown(value)}; give a number")
     return numbers

@@ -5,7 +5,9 @@ from typing import Any, List, Optional
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerModel
 
-from fairseq_capsule.mechanisms.base import Mechanism, mechanisms, parts_of
+from fairseq_capsule.mechanisms.attaching import parts_of
+from fairseq_capsule.mechanisms.base import Mechanism
+from fairseq_capsule.mechanisms.registry import mechanisms
 from fairseq_capsule.models import CapsuleTransformerModel
 from fairseq_capsule.options import option
 

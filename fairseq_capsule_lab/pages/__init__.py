@@ -4,7 +4,7 @@ from typing import List, Optional, Union
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule_lab.pages.inspection import InspectedSentence, inspect_sources
+from fairseq_capsule_lab.pages.inspected import InspectedSentence, inspect_sources
 from fairseq_capsule_lab.pages.sentences import sentences_of_text
 
 __all__ = ["InspectedSentence", "inspect"]

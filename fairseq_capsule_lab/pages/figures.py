@@ -44,23 +44,35 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     Raises:
         UserError: the view does not have an axis or a label.
     """
+    places = _places(view, arrays, chosen)
+    rows = _layout(view.of(arrays), arrays, places)
+    place = [f"{axis} {label}" for axis, label in places.items()]
+    if not rows:
+        raise UserError(f"{view.name} has no panel at {', '.join(place)}; choose another place")
+    bounds: Dict[str, float] = {}  # one range for every scale, so that pictures are comparable
+    for shown in (shown for row in rows for shown in row):
+        scale = shown.panel.scale
+        bounds[scale] = max(bounds.get(scale, 0.0), float(np.abs(shown.values).max()))
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    fonts = ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
+    with matplotlib.rc_context({"font.family": fonts}):
+        return _drawn(rows, ", ".join([view.title, *place]), bounds)
+
+
+def _places(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Dict[str, str]:
     choices = view.choices(arrays)
     for axis, label in chosen.items():
         if axis not in choices:
             raise UserError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
         if label not in choices[axis]:
             raise UserError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
-    places = {axis: label for axis, label in view.last(arrays).items() if axis not in SPREAD} | dict(chosen)
-    rows = _layout(view.of(arrays), arrays, places)
-    if not rows:
-        place = ", ".join(f"{axis} {label}" for axis, label in places.items())
-        raise UserError(f"{view.name} has no panel at {place}; choose another place")
-    bounds: Dict[str, float] = {}  # one range for every scale, so that pictures are comparable
-    for shown in (shown for row in rows for shown in row):
-        scale = shown.panel.scale
-        bounds[scale] = max(bounds.get(scale, 0.0), float(np.abs(shown.values).max()))
-    # All positions are computed in inches. A layout engine is too slow: it measures thousands of labels several times.
+    return {axis: label for axis, label in view.last(arrays).items() if axis not in SPREAD} | dict(chosen)
+
+
+def _drawn(rows: Sequence[Sequence[Shown]], title: str, bounds: Mapping[str, float]) -> Figure:
+    """Draw rows of pictures. A layout engine is too slow: it measures thousands of labels several times."""
     columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
+    # In inches.
     widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
     lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
     rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
@@ -68,27 +80,23 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
     width = sum(widths) + sum(lefts) + sum(rights)
     height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    fonts = ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
-    with matplotlib.rc_context({"font.family": fonts}):
-        figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, height))
 
-        def add_axes(left: float, bottom: float, wide: float, high: float) -> Axes:
-            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+    def add_axes(left: float, bottom: float, wide: float, high: float) -> Axes:
+        return figure.add_axes((left / width, bottom / height, wide / width, high / height))
 
-        title = ", ".join([view.title, *(f"{axis} {label}" for axis, label in places.items())])
-        figure.suptitle(title, y=1 - 0.4 * TITLE / height)
-        bottom = height - TITLE
-        for row, high, below in zip(rows, heights, bottoms):
-            bottom -= TITLE + high
-            left = 0.0
-            for shown, before, wide, behind in zip(row, lefts, widths, rights):
-                left += before
-                bar = add_axes(left + wide + GAP / 2, bottom, GAP, high) if shown.bar else None
-                colours = _colours(shown.panel.scale, bounds[shown.panel.scale])
-                _draw(shown, add_axes(left, bottom, wide, high), bar, colours, (wide, high))
-                left += wide + behind
-            bottom -= below
+    figure.suptitle(title, y=1 - 0.4 * TITLE / height)
+    bottom = height - TITLE
+    for row, high, below in zip(rows, heights, bottoms):
+        bottom -= TITLE + high
+        left = 0.0
+        for shown, before, wide, behind in zip(row, lefts, widths, rights):
+            left += before
+            bar = add_axes(left + wide + GAP / 2, bottom, GAP, high) if shown.bar else None
+            colours = _colours(shown.panel.scale, bounds[shown.panel.scale])
+            _draw(shown, add_axes(left, bottom, wide, high), bar, colours, (wide, high))
+            left += wide + behind
+        bottom -= below
     return figure
 
 

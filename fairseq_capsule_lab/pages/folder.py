@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import thumbnail
-from fairseq_capsule_lab.pages.inspection import InspectedSentence
+from fairseq_capsule_lab.pages.inspected import InspectedSentence
 from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, page_html
 from fairseq_capsule_lab.pages.template import render
 

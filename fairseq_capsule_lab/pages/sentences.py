@@ -12,7 +12,7 @@ from torch import Tensor
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import raw_lines
 from fairseq_capsule.data.tokenizer import PreparedText
-from fairseq_capsule_lab.analysis.models import load_split
+from fairseq_capsule_lab.analysis.batches import load_split
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlsplit
 from fairseq.hub_utils import GeneratorHubInterface
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.pages.inspection import InspectedSentence, generate, inspect_sources, require_readable
-from fairseq_capsule_lab.pages.models import describe_model
+from fairseq_capsule_lab.pages.described_models import describe_model
+from fairseq_capsule_lab.pages.inspected import InspectedSentence, generate, inspect_sources, require_readable
 from fairseq_capsule_lab.pages.page import page_html
 from fairseq_capsule_lab.pages.sentences import SourceSentence, sentences_of_text, text_of
 from fairseq_capsule_lab.pages.template import render

@@ -14,13 +14,13 @@ from threading import Event
 from typing import BinaryIO
 
 from capsule_routing.text.folders import preparations, prepared_folder, settings_of
-from fairseq_capsule_lab.errors import checked_path
 from fairseq_capsule_lab.manifests import fingerprint
 from fairseq_capsule_lab.processes import command_line, cores, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from fairseq_capsule_lab.stages import Folder, Stage
+from fairseq_capsule_lab.values import checked_path
 
 SCRIPT = "distill.sh"
 

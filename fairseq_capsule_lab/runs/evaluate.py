@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
-from fairseq_capsule_lab import errors
-from fairseq_capsule_lab.errors import checked_path
+from fairseq_capsule_lab import values
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -20,6 +19,7 @@ from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage
+from fairseq_capsule_lab.values import checked_path
 
 SCRIPT = "evaluate.sh"
 # --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
@@ -65,7 +65,7 @@ class EvaluationRun:
             raise UserError(f"{args.data}: no 'bin' and 'raw'; name the OUT of a prepare script")
         settings = folder.settings()
         self.binarised, self.raw = data / "bin", data / "raw"
-        self.results = run / errors.checked_name("--results", args.results)
+        self.results = run / values.checked_name("--results", args.results)
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)

@@ -7,7 +7,7 @@ a run folder does.
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.errors import checked_path
+from fairseq_capsule_lab.values import checked_path
 
 KEY = "common.user_dir"
 OWN = Path(__file__).resolve().parents[2] / "fairseq_capsule"  # the plugin of this distribution

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
-from fairseq_capsule_lab.errors import checked_integer, checked_path, quoted
 from fairseq_capsule_lab.manifests import fingerprint
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration, refuse_unknown_additions
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
+from fairseq_capsule_lab.values import checked_integer, checked_path, quoted
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 

@@ -42,7 +42,7 @@ def drawings(monkeypatch):
     """Draw nothing, and let a server end when it has started."""
     monkeypatch.setattr("fairseq_capsule_lab.pages.server.Server.serve_forever", lambda server: None)
     monkeypatch.setattr("fairseq_capsule_lab.analysis.output._drawn", lambda figure, suffix: b"")
-    monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", lambda *view: Figure())
+    monkeypatch.setattr("fairseq_capsule_lab.pages.inspected.plot_view", lambda *view: Figure())
 
 
 def test_every_command_is_tried():

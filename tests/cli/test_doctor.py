@@ -10,6 +10,7 @@ import pytest
 from packaging.markers import default_environment
 
 from fairseq_capsule_lab.processes import FORKS
+from tests.pythons import FAIRSEQ, PYTHONS, WITHOUT
 
 
 @pytest.fixture
@@ -66,7 +67,9 @@ def test_a_package_that_fails_to_import_is_named_with_its_reason(command, monkey
     assert result.out.endswith("1 to fix: GPU\n") and "Hello" in result.err
 
 
-@pytest.mark.parametrize("version, status", [("3.10.2", "FAIL"), ("3.12.0", "ok"), ("3.99.1", "warn")])
+@pytest.mark.parametrize(
+    "version, status", [("3.10.2", "FAIL"), *((f"{python}.2", "ok") for python in PYTHONS), ("3.99.1", "warn")]
+)
 def test_only_required_and_tested_pythons_are_accepted(found, monkeypatch, version, status):
     monkeypatch.setattr("platform.python_version", lambda: version)
     assert found("Python").status == status
@@ -95,6 +98,19 @@ def test_where_fairseq_has_no_wheel_a_compiler_is_needed(found, monkeypatch):
     row = found("fairseq")
     assert row.status == "FAIL" and "fairseq.libbleu" in row.detail
     assert row.fix.startswith("install a C++ compiler ") and "--no-build-isolation fairseq-fixed==" in row.fix
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_where_fairseq_fails_another_python_is_named(found, monkeypatch, versions, installed):
+    """Its import fails there, whatever fork is compiled."""
+    versions |= dict.fromkeys(FORKS) | ({"fairseq-fixed": "0.12.3.1"} if installed else {})
+    monkeypatch.setitem(sys.modules, "fairseq", None)
+    machine = {**default_environment(), "python_version": WITHOUT[0]}
+    monkeypatch.setattr("packaging.markers.default_environment", lambda: machine)
+    row = found("fairseq")
+    assert row.status == ("FAIL" if installed else "info")
+    assert installed or row.detail.endswith("; on this Python its import and the commands of Hydra fail")
+    assert row.fix == f"for fairseq take an environment with Python {FAIRSEQ[-1]}: uv venv --python {FAIRSEQ[-1]}"
 
 
 @pytest.mark.parametrize("driver, status", [(None, "ok"), ("/bin/nvidia-smi", "warn")])

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from fairseq_capsule_lab.analysis import charts
+from fairseq_capsule_lab.pages.report import charts
 from tests.pages.report.runs import make_data, make_run
 
 

@@ -10,7 +10,7 @@ from fairseq.logging import metrics
 from capsule_routing.errors import UserError
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms import Loss, Mechanism, base, register_mechanism
+from fairseq_capsule.mechanisms import Loss, Mechanism, register_mechanism, registry
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -34,7 +34,7 @@ class MeanLength(Mechanism):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+    monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
     register_mechanism(MeanLength())
 
 

@@ -10,7 +10,7 @@ from capsule_routing.errors import UserError
 from experiments.tables.definitions import CONFIGS, REPOSITORY, load_table, table_names
 from experiments.tables.printing import markdown
 from experiments.tables.results import gather
-from experiments.tables.runs import compared_runs, composed, composed_of
+from experiments.tables.runs import TableRuns, composed, composed_of
 from experiments.tables.scales import load_scale
 from experiments.tables.steps import work_of
 
@@ -25,7 +25,7 @@ def all_runs(scale, workspace):
                     name,
                     row.label,
                     column.measure,
-                    *compared_runs(table, row, column, load_scale(scale), 1, workspace),
+                    *TableRuns(table, load_scale(scale), workspace).compared(row, column, 1),
                 )
 
 
@@ -120,7 +120,7 @@ def test_figures_are_kept_as_printed():
 def test_halves_of_the_layers_depend_on_the_scale(workspace):
     table = load_table("duan-table4")
     for scale, lower in (("paper", "1-3"), ("small", "1-2"), ("smoke", "1")):
-        run, _ = compared_runs(table, table.row("lower half"), table.columns[0], load_scale(scale), 1, workspace)
+        run = TableRuns(table, load_scale(scale), workspace).run(table.row("lower half"), table.columns[0], 1)
         assert f"model.encoder_routing_layers={lower}" in run.overrides
 
 
@@ -173,7 +173,7 @@ def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, wor
     )
     table = load_table("./mine.yaml")
     assert (table.name, table.source, table.paper) == ("mine", tmp_path / "mine.yaml", "")
-    run, _ = compared_runs(table, table.row("A"), table.columns[0], load_scale("smoke"), 1, workspace)
+    run = TableRuns(table, load_scale("smoke"), workspace).run(table.row("A"), table.columns[0], 1)
     assert run.name == "smoke/toy-smoke/transformer/seed1"
     text = markdown(gather(table, load_scale("smoke"), workspace))
     assert text.startswith("# Mine\n\nScale: smoke.\n\n|")

@@ -1,7 +1,7 @@
 """Plots of tables, drawn from figures."""
 
 from experiments.tables.definitions import load_table
-from experiments.tables.printing import plot
+from experiments.tables.plots import plot
 from experiments.tables.results import Figures, Results
 from experiments.tables.scales import load_scale
 

@@ -9,7 +9,8 @@ from scipy import stats
 
 from capsule_routing.errors import UserError
 from experiments.tables.definitions import load_table
-from experiments.tables.printing import csv_lines, curves, markdown, plot, write
+from experiments.tables.plots import curves, plot
+from experiments.tables.printing import csv_lines, markdown, write
 from experiments.tables.results import gather
 from experiments.tables.scales import load_scale
 from fairseq_capsule_lab.analysis.output import escaped

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.tables.definitions import load_table, table_names
-from experiments.tables.runs import Workspace, composed_of, run_of
+from experiments.tables.runs import TableRuns, Workspace, composed_of
 from experiments.tables.scales import load_scale
 from fairseq_capsule.options import interpretations
 
@@ -39,7 +39,9 @@ each_table_of_a_paper = pytest.mark.parametrize("name", [name for name in table_
 def runs_of(name):
     """Return every run of a table, with those that it needs."""
     table = load_table(name)
-    runs = [run_of(table, row, column, PAPER, 1, WORKSPACE) for row in table.to_run() for column in table.columns]
+    runs = [
+        TableRuns(table, PAPER, WORKSPACE).run(row, column, 1) for row in table.to_run() for column in table.columns
+    ]
     return list(dict.fromkeys(needed for run in runs for needed in run.with_needed()))
 
 
@@ -88,7 +90,7 @@ def test_the_label_of_a_row_says_an_older_reading(name):
     """The table of the interpretations names all of them in its labels."""
     table = load_table(name)
     for row in table.to_run():
-        config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, WORKSPACE))
+        config = composed_of(TableRuns(table, PAPER, WORKSPACE).run(row, table.columns[0], 1))
         of_model = interpretations(config.model)
         assert (of_model.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
         assert (of_model.get("guided_reduction") == "sum") == (", sum" in row.label), row.label

@@ -9,10 +9,10 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from capsule_routing.errors import UserError
-from experiments.tables.commands import missing
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
+from experiments.tables.jobs import missing
 from experiments.tables.measures import RATIOS, applies, model_options
-from experiments.tables.runs import GIVEN, Run, Workspace, run_of
+from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace
 from experiments.tables.scales import SCALES, load_scale
 from experiments.tables.steps import work_of
 
@@ -154,7 +154,7 @@ def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, workspac
     systems = importlib.import_module("systems")
     task, table = systems.build_task(1000), load_table(name)
     column = next(column for column in table.columns if column.measure == "speed_generate")
-    runs = [run_of(table, row, column, scale, 1, workspace) for row in table.to_run()]
+    runs = [TableRuns(table, scale, workspace).run(row, column, 1) for row in table.to_run()]
     measured = [run for run in runs if applies(column, run) and run.config != "capsnmt"]
     assert 1 < len(measured) < len(runs)
     for run in measured:
@@ -279,7 +279,7 @@ def test_no_model_has_a_ratio_to_itself(measure, workspace):
     for name in table_names():
         table = load_table(name)
         for column in (column for column in table.columns if column.measure == measure):
-            runs = [run_of(table, row, column, PAPER, 1, workspace) for row in table.to_run()]
+            runs = [TableRuns(table, PAPER, workspace).run(row, column, 1) for row in table.to_run()]
             own = [run for run in runs if run.config in ("transformer", "lstm", GIVEN)]
             assert own and not any(applies(column, run) for run in own)
             assert any(applies(column, run) for run in runs)

@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 
-from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule.mechanisms.registry import active_mechanisms
 from tests.libraries import library
 from tests.zoo import (
     CASES,

@@ -12,7 +12,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.modules import CapsulePooling, ContextGate
 from fairseq_capsule import extending
 from fairseq_capsule.inspection import Sentence, gather_arrays, gather_statistics
-from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, registry
 from fairseq_capsule_lab.analysis.iterations import routing_option
 from tests.zoo import build, logits_of, make_batch, make_sentences
 
@@ -64,7 +64,7 @@ class Halved(Scaled):
 
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
-    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+    monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
 
 
 def test_the_gate_and_the_capsules_are_those_of_the_forward_pass(monkeypatch):

@@ -125,7 +125,7 @@ def figures(output):
 
 def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
     status, output, errors = checkout.run(fails="toy-smoke/transformer/")
-    assert status == 1 and "error: some steps failed" in errors
+    assert status == 1 and "reproduce.sh: some steps failed" in errors
     assert "/transformer/seed1/finished' failed: no data (full log: " in errors
     assert "left out, since smoke/toy-smoke/transformer/seed1/finished is missing" in errors
     assert sorted(checkout.trainings()) == ["capsule_transformer", "transformer"]

@@ -12,7 +12,7 @@ from fairseq.incremental_decoding_utils import with_incremental_state
 from torch import nn
 
 from fairseq_capsule import extending
-from fairseq_capsule.mechanisms import Mechanism, Source, base
+from fairseq_capsule.mechanisms import Mechanism, Source, registry
 from fairseq_capsule.models.parts import _first_rows
 from fairseq_capsule.testing import INVARIANTS
 
@@ -57,10 +57,10 @@ class RunningMean(Mechanism):
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    before = list(base._REGISTRY)
+    before = list(registry._REGISTRY)
     extending.add_mechanism(RunningMean())
     yield
-    base._REGISTRY[:] = before
+    registry._REGISTRY[:] = before
 
 
 @pytest.mark.parametrize("arch", ["running_mean_transformer_tiny", "running_mean_lstm"])

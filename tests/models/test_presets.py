@@ -10,7 +10,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 
 from capsule_routing import presets
-from fairseq_capsule.mechanisms.base import active_mechanisms, options_off, registered
+from fairseq_capsule.mechanisms.registry import active_mechanisms, options_off, registered
 from fairseq_capsule.models.capsnmt import CapsNMTConfig
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig

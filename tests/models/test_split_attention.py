@@ -10,7 +10,7 @@ from torch import nn
 
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm
 from fairseq_capsule import extending
-from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, registry
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.testing import INVARIANTS, build_small
 
@@ -68,11 +68,11 @@ class Scaling(Mechanism):
 @pytest.fixture(scope="module", autouse=True)
 def registered():
     """Register them before attention routing, and take them out of the registry at the end."""
-    before = list(base._REGISTRY)
+    before = list(registry._REGISTRY)
     for mechanism in (RunningSum(), Scaling()):
         extending.add_mechanism(mechanism, before="attention_routing")
     yield
-    base._REGISTRY[:] = before
+    registry._REGISTRY[:] = before
 
 
 ROUTING = {"encoder_routing": "both", "decoder_routing": "horizontal"}

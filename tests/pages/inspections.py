@@ -2,8 +2,8 @@
 
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.views import OTHER
-from fairseq_capsule_lab.pages.inspection import InspectedSentence, Origin
-from fairseq_capsule_lab.pages.models import InspectedModel
+from fairseq_capsule_lab.pages.described_models import InspectedModel
+from fairseq_capsule_lab.pages.inspected import InspectedSentence, Origin
 from tests.zoo import build, make_sentences
 
 EVERYTHING = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}

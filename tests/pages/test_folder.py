@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from matplotlib.figure import Figure
 
+from fairseq_capsule_lab.pages.described_models import InspectedModel
 from fairseq_capsule_lab.pages.folder import summary_of, write_inspection, write_lists
-from fairseq_capsule_lab.pages.models import InspectedModel
 from fairseq_capsule_lab.pages.page import page_html
 from tests.pages.inspections import HOSTILE, make_inspection
 
@@ -18,7 +18,7 @@ PLAIN = {"arch": "capsnmt", "options": {}, "source": ("a", "b@@", "c", "</s>"), 
 @pytest.fixture(autouse=True)
 def drawings(monkeypatch):
     """Draw nothing, which takes most of the time."""
-    monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", lambda *view: Figure())
+    monkeypatch.setattr("fairseq_capsule_lab.pages.inspected.plot_view", lambda *view: Figure())
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 
 from fairseq_capsule_lab.pages.folder import summary_of
-from fairseq_capsule_lab.pages.inspection import score_of
+from fairseq_capsule_lab.pages.inspected import score_of
 from fairseq_capsule_lab.pages.page import page_html
 from fairseq_capsule_lab.pages.sentences import plain
 from tests.pages.inspections import HOSTILE, make_inspection

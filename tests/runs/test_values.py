@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab import errors
+from fairseq_capsule_lab import values
 
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", "0", None])
 def test_other_values_than_whole_numbers_are_refused(value):
     with pytest.raises(UserError, match="^--beam must be a positive whole number"):
-        errors.checked_integer("--beam", value)
+        values.checked_integer("--beam", value)
 
 
 @settings(max_examples=200)
@@ -24,11 +24,11 @@ def test_other_values_than_whole_numbers_are_refused(value):
 def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
-        place = errors.checked_path("OUT", text)
+        place = values.checked_path("OUT", text)
     except UserError as error:
         assert str(error).startswith("OUT ") and str(error).isprintable()
         return
-    (override,) = OverridesParser.create().parse_overrides([f"task.data={errors.quoted(place)}"])
+    (override,) = OverridesParser.create().parse_overrides([f"task.data={values.quoted(place)}"])
     config = OmegaConf.create({"data": override.value()})
     for _ in range(3):
         config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))

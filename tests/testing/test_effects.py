@@ -8,7 +8,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule import extending
-from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, registry
 from fairseq_capsule.testing import check_on_changes_logits
 
 
@@ -73,7 +73,7 @@ def check(monkeypatch, place, kind):
         part = kind(size, size) if issubclass(kind, nn.Linear) else kind()
         return part if place == "decoder" else {place: part}
 
-    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+    monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
     hook = "decoder" if place == "decoder" else "attention"
     mechanism = type("Effect", (Effect,), {hook: lambda self, *arguments: make(*arguments)})
     extending.add_mechanism(mechanism())

@@ -9,7 +9,7 @@ from torch import nn
 
 from fairseq_capsule import extending, inspection
 from fairseq_capsule.inspection import Inspection, mean_where, named
-from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.mechanisms import Mechanism, registry
 from fairseq_capsule.testing.inspection import check_inspection
 from fairseq_capsule.testing.invariants import check_translations
 from fairseq_capsule.testing.promises import check_iterations, check_pickling, check_start, check_statistics
@@ -100,7 +100,7 @@ def registered(monkeypatch):
     """A function that registers a mechanism, and what is shown of it, during a test."""
 
     def register(mechanism, shown):
-        monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+        monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
         monkeypatch.setattr(inspection, "INSPECTIONS", dict(inspection.INSPECTIONS))
         extending.add_mechanism(mechanism(), shown())
 

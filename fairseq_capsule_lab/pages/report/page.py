@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 from markupsafe import Markup
 
-from fairseq_capsule_lab.analysis import charts
+from fairseq_capsule_lab.pages.report import charts
 from fairseq_capsule_lab.pages.report.comparison import ComparedSystems
 from fairseq_capsule_lab.pages.template import render
 
@@ -32,7 +32,7 @@ def _lengths(compared: ComparedSystems) -> Markup:
     """The chart of the first measure by groups of source lengths."""
     of_groups = [group.comparison.estimates for group in compared.groups]
     labels = ("length of the source (sentences)", compared.groups[0].comparison.measure.label)
-    chart = charts.groups_on_page(
+    chart = charts.groups_chart(
         compared.names,
         [f"{group.words}\n({len(group.sentences)})" for group in compared.groups],
         [[estimate[:2] for estimate in estimates] for estimates in of_groups],
@@ -50,7 +50,7 @@ def _curves(compared: ComparedSystems) -> List[Markup]:
     for measure in measures:
         curves = {system.name: system.curves[measure] for system in compared.systems if measure in system.curves}
         label = AXES.get(measure, f"validation {measure.replace('_', ' ')}")
-        drawn.append(Markup(charts.curves_on_page(curves, compared.names, label)))
+        drawn.append(Markup(charts.curves_chart(curves, compared.names, label)))
     return drawn
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from fairseq_capsule_lab.analysis.charts import curves_on_page
 from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.pages.report.charts import curves_chart
 from tests.pages.report.runs import make_data, make_run
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -57,6 +57,6 @@ def test_the_page_has_scores_lengths_curves_and_sentences(page):
 
 
 def test_charts_use_the_text_colour_of_the_page():
-    drawn = curves_on_page({"a": {1: 2.0}, "$b$ <x>": {1: 2.0}}, ["a", "$b$ <x>"], "loss")
+    drawn = curves_chart({"a": {1: 2.0}, "$b$ <x>": {1: 2.0}}, ["a", "$b$ <x>"], "loss")
     assert "currentColor" in drawn and "#012345" not in drawn and "#000000" not in drawn
     assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn

@@ -16,7 +16,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule.checkpoints.config import FREE_TEXT, check_config
+from fairseq_capsule.checkpoints.safe_options import FREE_TEXT, check_config
 
 FAIRSEQ = Path(fairseq.__file__).parent
 WORDS = st.text(st.characters(categories="L"))

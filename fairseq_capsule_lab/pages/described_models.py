@@ -5,7 +5,7 @@ from typing import Optional, Tuple
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule.mechanisms.registry import active_mechanisms
 
 PLAIN = "routes nothing: it has only fairseq's attention"
 

@@ -18,8 +18,8 @@ from capsule_routing.text.preparation import rules_of
 from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
 from fairseq_capsule_lab.files import write_whole
+from fairseq_capsule_lab.pages.described_models import InspectedModel, describe_model
 from fairseq_capsule_lab.pages.figures import plot_view
-from fairseq_capsule_lab.pages.models import InspectedModel, describe_model
 from fairseq_capsule_lab.pages.page import page_html
 from fairseq_capsule_lab.pages.sentences import SourceSentence, plain, text_of
 
