@@ -109,9 +109,9 @@ class CapsuleConfig(PreTrainedConfig):
     is_encoder_decoder: bool = True
     use_cache: bool = True
     bos_token_id: Optional[int] = 0
-    pad_token_id: Optional[int] = 1
+    pad_token_id: int = 1
     eos_token_id: Union[int, List[int], None] = 2
-    decoder_start_token_id: Optional[int] = 2
+    decoder_start_token_id: int = 2
 
     @property
     def layer_types(self) -> List[str]:

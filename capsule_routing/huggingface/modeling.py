@@ -131,7 +131,7 @@ class CapsuleEncoder(Side):
         words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         if attention_mask is not None:
             padding_mask = attention_mask.eq(0)
-        elif input_ids is not None and self.padding_idx is not None:
+        elif input_ids is not None:
             padding_mask = input_ids.eq(self.padding_idx)
         else:
             padding_mask = torch.zeros(words.shape[:2], dtype=torch.bool, device=words.device)
@@ -307,7 +307,7 @@ class CapsuleModel(PreTrainedModel):
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.embed_tokens
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         """Replace the table of the source, and of both sides if they share it."""
         self.encoder.embed_tokens = value
         if self.config.share_all_embeddings:
@@ -316,7 +316,7 @@ class CapsuleModel(PreTrainedModel):
     def get_output_embeddings(self) -> nn.Module:
         return self.decoder.output_projection
 
-    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+    def set_output_embeddings(self, new_embeddings: Any) -> None:
         self.decoder.output_projection = new_embeddings
 
     def resize_token_embeddings(
