@@ -48,7 +48,7 @@ class RoutedLayer(DynamicLayer):
             end = -abs(tokens_to_remove)
             self._change(lambda part: part[..., :end, :end])
 
-    def reorder_cache(self, beam_idx: Tensor) -> None:
+    def reorder_cache(self, beam_idx: Any) -> None:
         super().reorder_cache(beam_idx)
         self._change(lambda part: part.index_select(0, beam_idx.to(part.device)))
 

@@ -109,15 +109,16 @@ class CapsuleConfig(PreTrainedConfig):
     is_encoder_decoder: bool = True
     use_cache: bool = True
     bos_token_id: Optional[int] = 0
-    pad_token_id: Optional[int] = 1
+    pad_token_id: int = 1
     eos_token_id: Union[int, List[int], None] = 2
-    decoder_start_token_id: Optional[int] = 2
+    decoder_start_token_id: int = 2
 
     @property
-    def layer_types(self) -> Optional[List[str]]:
-        """The kinds of layers in a cache that transformers makes of this configuration; None: keys and values alone."""
+    def layer_types(self) -> List[str]:
+        """The kinds of layers in a cache that transformers makes of this configuration."""
         changed = self.decoder_routing != "none" or self.selective_attention in ("decoder", "both")
-        return [LAYER_TYPE] * self.decoder_layers if changed or self.past_future != "none" else None
+        kind = LAYER_TYPE if changed or self.past_future != "none" else "full_attention"
+        return [kind] * self.decoder_layers
 
     def validate_layer_type(self) -> None:
         """Do nothing: transformers knows no type of another package."""

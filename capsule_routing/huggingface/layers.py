@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, pad
+from torch.nn.functional import dropout
 from transformers.activations import ACT2FN
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -238,21 +238,22 @@ class Layer(GradientCheckpointingLayer):
         return self.fc2(inner), None
 
 
-def attention_mask_of(padding_mask: Mask, queries: int, causal: bool, keys: int, earlier: Any, device: Any) -> Mask:
-    """Return where a query attends to a key, `[B, 1, queries, keys]`, or None where the mask is not needed.
+def attention_mask_of(
+    padding_mask: Mask, queries: int, *, causal: bool = False, earlier: int = 0, device: Any = None
+) -> Mask:
+    """Return where a query attends to a key, `[B, 1, queries, K]`, or None where the mask is not needed.
 
     Args:
-        padding_mask: of the keys, `[B, K]`, True marks padding; `K` may be smaller than `keys`: the rest is unused.
+        padding_mask: of the keys, `[B, K]`, True marks padding; None without padding.
         causal: whether a query attends to no later key. Without padding and earlier positions that needs no mask.
         earlier: the number of positions before the first query.
     """
     mask = None
-    grows = isinstance(earlier, int)  # a static cache counts in a tensor, and has places that are not used yet
-    if causal and (not grows or (queries > 1 and (earlier > 0 or padding_mask is not None))):
-        places = torch.arange(queries, device=device) + earlier
-        mask = (torch.arange(keys, device=device) <= places.unsqueeze(1))[None, None]
+    if causal and queries > 1 and (earlier > 0 or padding_mask is not None):
+        places = torch.arange(earlier + queries, device=device)
+        mask = (places <= places[earlier:].unsqueeze(1))[None, None]
     if padding_mask is not None:
-        real = pad(~padding_mask, (0, keys - padding_mask.size(1)))[:, None, None, :]
+        real = ~padding_mask[:, None, None, :]
         mask = real.expand(-1, -1, queries, -1) if mask is None else mask & real
     return mask
 
@@ -301,13 +302,13 @@ class Side(nn.Module):
         if self.project_in_dim is not None:
             nn.init.xavier_uniform_(self.project_in_dim.weight)
 
-    def embed(self, words: Tensor, padding_mask: Mask, earlier: Any = 0) -> Tensor:
+    def embed(self, words: Tensor, padding_mask: Mask, earlier: int = 0) -> Tensor:
         """Scale the embeddings of words, and add those of their positions.
 
         Args:
             words: `[B, L, C]`, as `embed_tokens` gives them.
             padding_mask: `[B, earlier + L]`, True marks padding, which has no position; None without padding.
-            earlier: the number of positions before, also as a tensor.
+            earlier: the number of positions before.
         """
         embedded = self.scale * words
         if self.project_in_dim is not None:

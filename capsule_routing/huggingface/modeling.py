@@ -4,12 +4,12 @@ import math
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
-from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import logging
 from transformers.utils.deprecation import deprecate_kwarg
@@ -131,7 +131,7 @@ class CapsuleEncoder(Side):
         words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         if attention_mask is not None:
             padding_mask = attention_mask.eq(0)
-        elif input_ids is not None and self.padding_idx is not None:
+        elif input_ids is not None:
             padding_mask = input_ids.eq(self.padding_idx)
         else:
             padding_mask = torch.zeros(words.shape[:2], dtype=torch.bool, device=words.device)
@@ -139,8 +139,7 @@ class CapsuleEncoder(Side):
         states = self.embed(words, padding)
         if padding is not None:
             states = states.masked_fill(padding.unsqueeze(-1), 0)
-        length = words.size(1)
-        mask = attention_mask_of(padding, length, False, length, 0, words.device)
+        mask = attention_mask_of(padding, words.size(1))
         outputs, attentions = [states], []
         output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
         output_hidden_states = (
@@ -220,11 +219,9 @@ class CapsuleDecoder(Side):
         """
         source, source_padding = encoded.last_hidden_state, encoded.padding_mask
         assert source is not None and source_padding is not None
-        number, earlier, keys = words.size(1), 0, words.size(1)
-        if cache is not None:
-            earlier, keys = cache.get_seq_length(), cache.get_mask_sizes(number, 0)[0]
-        mask = attention_mask_of(padding_mask, number, True, keys, earlier, words.device)
-        source_mask = attention_mask_of(needed(source_padding), number, False, source.size(1), 0, words.device)
+        number, earlier = words.size(1), 0 if cache is None else cache.get_seq_length()
+        mask = attention_mask_of(padding_mask, number, causal=True, earlier=earlier, device=words.device)
+        source_mask = attention_mask_of(needed(source_padding), number)
         states = self.embed(words, padding_mask, earlier)
         outputs, own, cross = [states], [], []
         for layer in self.layers:
@@ -310,7 +307,7 @@ class CapsuleModel(PreTrainedModel):
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.embed_tokens
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         """Replace the table of the source, and of both sides if they share it."""
         self.encoder.embed_tokens = value
         if self.config.share_all_embeddings:
@@ -319,7 +316,7 @@ class CapsuleModel(PreTrainedModel):
     def get_output_embeddings(self) -> nn.Module:
         return self.decoder.output_projection
 
-    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+    def set_output_embeddings(self, new_embeddings: Any) -> None:
         self.decoder.output_projection = new_embeddings
 
     def resize_token_embeddings(
@@ -356,10 +353,8 @@ class CapsuleModel(PreTrainedModel):
         self.config.vocab_size = self.vocab_size = number
         self.tie_weights()
 
-    def _prepare_static_cache(self, cache_implementation: str, *args: Any, **options: Any) -> Cache:
-        if self.config.layer_types is not None:
-            raise UserError(f"cache_implementation {cache_implementation} cannot keep what routing needs; use dynamic")
-        return super()._prepare_static_cache(cache_implementation, *args, **options)  # type: ignore[misc]
+    def _prepare_static_cache(self, cache_implementation: str, *_: Any, **__: Any) -> NoReturn:
+        raise UserError(f"cache_implementation {cache_implementation} cannot keep what routing needs; use dynamic")
 
     def _decode(
         self,

@@ -47,8 +47,12 @@ def plain_model(original: Union[str, "PathLike[str]", PreTrainedModel], model_cl
     Raises:
         UserError: it is no model of these classes, or has an option or a parameter that cannot be expressed.
     """
-    if not isinstance(original, PreTrainedModel):
-        original = AutoModelForSeq2SeqLM.from_pretrained(original, dtype=torch.float32)
+    if isinstance(original, PreTrainedModel):
+        return _converted(original, model_class)
+    return _converted(AutoModelForSeq2SeqLM.from_pretrained(original, dtype=torch.float32), model_class)
+
+
+def _converted(original: Any, model_class: Any) -> Any:
     if original.config.model_type not in CLASSES:
         known = ", ".join(CLASSES)
         raise UserError(f"a {type(original).__name__} is no translation model of a known class: {known}")

@@ -76,7 +76,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
             if self._source_numbers.get(str(token)) != self._target_numbers.get(str(token)):
                 raise UserError(f"{vocabulary}: {token} must have the same number in both dictionaries")
         self._controls = {str({**special, **options}[name]) for name in ("bos_token", "pad_token", "eos_token")}
-        super().__init__(source=source, target=target, **{**special, **options, **fixed})
+        super().__init__(source=source, target=target, **self._files, **{**special, **options, **fixed})
 
     @property
     def preparations(self) -> Tuple[TextPreparation, TextPreparation]:

@@ -101,3 +101,16 @@ class TestTokenizer(TokenizerTesterMixin, unittest.TestCase):
         tokenizer = CapsuleTokenizer(str(vocabulary), codes=str(codes), source=side, target=side)
         tokenizer.save_pretrained(cls.tmpdirname)
         CapsuleConfig().save_pretrained(cls.tmpdirname)  # for AutoTokenizer
+
+
+def refuses(name):
+    @pytest.mark.xfail(strict=True, reason="the dictionaries of a model are fixed: another word is refused")
+    def test(self):
+        getattr(TokenizerTesterMixin, name)(self)
+
+    return test
+
+
+ADDING = ("get_vocab", "save_and_load_tokenizer", "tokenize_special_tokens", "pad_token_initialization")
+for name in (*ADDING, "bos_token_with_add_bos_token_true", "bos_token_with_add_bos_token_false"):
+    setattr(TestTokenizer, f"test_{name}", refuses(f"test_{name}"))
