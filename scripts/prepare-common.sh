@@ -27,7 +27,7 @@ read_options() { # NAMES WORD...: sets the variable of each given option, and `o
     done
     take_folder "${@:2}"
     for name in limit merges max_length; do check $name '[1-9][0-9]{0,8}|' 'a positive whole number'; done
-    check unknown_up_to '[0-9]{1,3}(\.[0-9]+)?' 'a percentage'
+    check unknown_up_to '100|[0-9]{1,2}(\.[0-9]+)?' 'a percentage from 0 to 100'
     check ratio '[0-9]+\.?|[0-9]*\.[0-9]+' 'a number'
     check bpe 'subword-nmt|sentencepiece(-bpe)?' 'subword-nmt, sentencepiece or sentencepiece-bpe'
     check share 'joint|separate' 'joint or separate'

@@ -52,7 +52,8 @@ def guided_losses(
             bags = bags_from_logits(past, future, layer, target, padding_mask, reduction=reduction, steps=steps)
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
-        count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
+        bags_of = torch.where(lengths > 0, 2 - 1 / lengths.clamp(min=1), 0)  # none, if all labels are left out
+        count = lengths.sum() if reduction == "sum" else bags_of.sum()
         losses["bow"] = Loss(bags, count, math.log(2))
     if "bca" in routed.heads:
         of_past, of_future = routed.heads["bca"]

@@ -58,19 +58,19 @@ def smoothed_cross_entropy(
 
 
 def weighted_sum(
-    losses: Mapping[str, Tuple[float, Union[Tensor, VocabularyLoss]]], embeddings: Tensor
+    losses: Mapping[str, Tuple[float, Union[Tensor, VocabularyLoss]]], embeddings: Optional[Tensor]
 ) -> Tuple[Tensor, Dict[str, Tensor], Dict[str, Tensor]]:
     """Compute `Σ weight · loss`. All losses over the vocabulary are computed together.
 
     Args:
         losses: the weight and the value of each loss, by name. One at most has a bias.
-        embeddings: the output embeddings `E` `[V, C]`.
+        embeddings: the output embeddings `E` `[V, C]`; None if no loss is a `VocabularyLoss`.
 
     Returns:
         The sum, of at least float32; the value of each loss without its weight; and its value without label smoothing.
         Only the sum has a gradient.
     """
-    total = embeddings.new_zeros((), dtype=torch.promote_types(embeddings.dtype, torch.float32))
+    total = torch.zeros(())  # a scalar takes the device and the precision of what is added
     values, likelihoods = {}, {}
     over_vocabulary = []
     for name, (weight, loss) in losses.items():
@@ -79,7 +79,7 @@ def weighted_sum(
         else:
             total = total + weight * loss
             values[name] = likelihoods[name] = loss.detach()
-    if not over_vocabulary:
+    if not over_vocabulary or embeddings is None:
         return total, values, likelihoods
 
     over_vocabulary.sort(key=lambda item: item[2].bias is None)  # the rows with a bias come first

@@ -34,7 +34,7 @@ SPACE = "▁"  # of SentencePiece, and of text that is split into characters
 
 
 def compose(line: str) -> str:
-    """Return a text in Unicode's composed form, NFC, in which one character looks like one way of writing it."""
+    """Return a text in Unicode's composed form, NFC, in which equal characters have equal codes."""
     return unicodedata.normalize("NFC", line)
 
 
@@ -148,7 +148,7 @@ class TextPreparation:
             line = printable(line)
         if self.tokenizer == "moses":
             line = moses(
-                self.language.partition("_")[0],
+                rules_of(self.language),
                 not self.keeps_punctuation,
                 self.drops_controls,
                 self.splits_hyphens,

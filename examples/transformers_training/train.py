@@ -95,7 +95,7 @@ class Trainer(Seq2SeqTrainer):
     def prediction_step(self, model, inputs, *args, **options):
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
-            nll = model(**inputs).losses["nll_loss"].double()
+            nll = self.model(**inputs).losses["nll_loss"].double()  # not its copies on several GPUs
         tokens = (inputs["labels"] != -100).sum()
         self.nll_and_tokens += torch.stack([nll * tokens, tokens])
         return super().prediction_step(model, inputs, *args, **options)

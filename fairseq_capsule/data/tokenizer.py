@@ -11,7 +11,7 @@ from omegaconf import II
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations
-from capsule_routing.text.preparation import TextPreparation
+from capsule_routing.text.preparation import TextPreparation, lower
 
 
 @dataclass
@@ -65,4 +65,6 @@ def _read_alike(source: TextPreparation, target: TextPreparation) -> bool:
 
     fairseq has one function for sources and for constraints. Moses has rules for each language.
     """
-    return source.tokenizer != "moses" and replace(source, language="") == replace(target, language="")
+    lowers_alike = not source.lower or lower(source.language, "Iİ") == lower(target.language, "Iİ")
+    same = replace(source, language="") == replace(target, language="")
+    return source.tokenizer != "moses" and lowers_alike and same

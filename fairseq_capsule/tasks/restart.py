@@ -19,11 +19,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from capsule_routing.errors import UserError
+from fairseq_capsule.checkpoints.restoring import restored_checkpoint
 from fairseq_capsule.criterions.routing_losses import NAME as ROUTING_LOSSES
 
 logger = logging.getLogger(__name__)
 
-LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file: a training goes on from its own checkpoint
 PLATEAU = "reduce_lr_on_plateau"  # the only schedule with a state of its own: the others follow the updates
 
 
@@ -67,11 +67,15 @@ def restore(saved: Mapping[str, Any], options: DictConfig) -> None:
     """
     overridden = "lr" in ast.literal_eval(options.checkpoint.optimizer_overrides)
     rates = [float(rate) for rate in options.optimization.lr]
-    if options.lr_scheduler._name == PLATEAU and saved["lr"] != rates and not overridden:
+    checkpoint = options.checkpoint
+    kept = not (checkpoint.reset_optimizer or overridden)
+    if options.lr_scheduler._name == PLATEAU and saved["lr"] != rates and kept:
         advice = f"give --optimizer-overrides \"{{'lr': {rates[0]:g}}}\""
         raise UserError(f"--lr {rates[0]:g}: {PLATEAU} goes on with the rate of the checkpoint; {advice}")
-    counted, patience = saved["patience"], options.checkpoint.patience
-    if options.checkpoint.restore_file != LAST or patience <= 0 or not counted:
+    counted, patience = saved["patience"], checkpoint.patience
+    restored = restored_checkpoint(checkpoint)
+    goes_on = restored is not None and not restored.option
+    if not goes_on or checkpoint.reset_meters or checkpoint.reset_optimizer or patience <= 0 or not counted:
         return
     stop: Any = _should_stop_early()
     stop.best, stop.num_runs = counted["best"], int(counted["num_runs"])

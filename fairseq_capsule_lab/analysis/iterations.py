@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.languages import bleu, has_words
+from capsule_routing.text.languages import bleu, has_spaces, has_words
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
 from fairseq_capsule.options import option
@@ -114,7 +114,8 @@ def analyze_iterations(
     options = []
     for path in checkpoints:
         model, cfg, task = load_with_data(path, data)
-        bleu(task.cfg.target_lang, tokeniser)  # a missing library is refused before the translation
+        if not has_spaces(task.cfg.target_lang):  # others have the tokens of Moses
+            bleu(task.cfg.target_lang, tokeniser)  # a missing library is refused before the translation
         setting = routing_option(str(path), model, choice)
         for number in numbers:
             try:

@@ -60,7 +60,8 @@ def chinese_words() -> None:
 @argument("codes", input_file, "Merges of subword-nmt, or the model of SentencePiece.")
 def cut_into_subwords(codes: Path) -> None:
     """Cut text into subwords by the merges of subword-nmt or a model of SentencePiece."""
-    tool = "sentencepiece" if codes.suffix == ".model" else "subword-nmt"
+    with open(codes, "rb") as file:
+        tool = "subword-nmt" if file.read(9) == b"#version:" else "sentencepiece"
     _filter_lines(partial(split_into_subwords, subwords=tool, codes={"": str(codes)}))
 
 

@@ -57,6 +57,7 @@ def _count_words(block: Block) -> "Counter[str]":
 def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, protected: Sequence[str]) -> None:
     import sentencepiece
 
+    model, texts = model.absolute(), [path.absolute() for path in texts]
     os.chdir(model.parent)  # the model contains the names of the texts, which should not depend on where they are
     total = sum(map(count_lines, texts))
     if total <= MOST_LINES:

@@ -154,7 +154,7 @@ def encoded(text: Text | Iterator[bytes]) -> Iterator[bytes]:
 
 def refuse_equal_sides(paths: Paths, equal: int, pairs: int) -> None:
     """Refuse two texts that are equal in most pairs: one file for both sides, or one page for two addresses."""
-    if equal >= LEAST_EQUAL and 2 * equal > pairs:
+    if equal >= LEAST_EQUAL and 10 * equal > 9 * pairs:  # half is usual where errors are corrected
         problem = f"equal in {equal} of {pairs} lines"
         raise UserError(f"{paths[0]} and {paths[1]} are {problem}: give a text and its translation")
 

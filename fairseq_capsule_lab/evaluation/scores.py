@@ -115,7 +115,6 @@ def _measures(
     references. The T- lines show whether the data has the same tokens. If not, the plain text of the systems gets them
     too, as where Moses tokenised a language without spaces: its tokens are no words.
     """
-    metric = bleu(language, tokeniser, lowercase=lowercase)
     targets = systems[0].targets
     only_targets = targets and len(references) == 1 and not other_reference
     if not has_spaces(language) and all(system.tokenised for system in systems):
@@ -142,6 +141,7 @@ def _measures(
         text=f"{text}, split at hyphens",
         metric=tokenised_bleu(lowercase),
     )
+    metric = bleu(language, tokeniser, lowercase=lowercase)
     text = "plain text, against the references as they are"
     texts = [plain_sentences(system, language) for system in systems], [list(lines) for lines in references]
     yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, metric, *texts)

@@ -204,7 +204,7 @@ class EvaluationRun:
 
         def keep(part: Path, log: BinaryIO) -> None:
             found = json.loads(scores.read_bytes().splitlines()[-1])
-            part.write_text(json.dumps({**found, "translations": counts}, ensure_ascii=False) + "\n")
+            part.write_text(json.dumps({**found, "translations": counts}, ensure_ascii=False) + "\n", encoding="utf-8")
 
         with folder.locked():
             folder.keep_settings(settings)

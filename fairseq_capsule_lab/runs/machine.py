@@ -39,7 +39,7 @@ class Machines:
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     """Return the names of the GPUs for CUDA_VISIBLE_DEVICES."""
     if "CUDA_VISIBLE_DEVICES" in environment:
-        names = [name for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name]
+        names = [name.strip() for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name.strip()]
         hiding = next((index for index, name in enumerate(names) if not _DEVICE.fullmatch(name)), len(names))
         return names[:hiding]  # what is no device hides what follows: -1, or NoDevFiles of Slurm
     listed = (re.match(r"GPU ([0-9]+):", line) for line in output("nvidia-smi", "--list-gpus"))
@@ -68,7 +68,8 @@ def choose_machines(
         raise UserError("--gpus and --processes: each GPU has one process; give only one of the options")
     visible = visible_gpus(environment)
     if dry_run and gpus:
-        visible += [str(number) for number in range(gpus)][len(visible) :]
+        free = [str(number) for number in range(2 * gpus) if str(number) not in visible]
+        visible += free[: max(0, gpus - len(visible))]
     count = 0 if processes else len(visible) if gpus is None else gpus
     if count > len(visible):
         remedy = "give a smaller number, or --gpus 0 to train on the CPU"

@@ -143,7 +143,8 @@ def _require_joint_dictionary(data: Path, settings: Settings) -> None:
     if not pairs or not settings.get("model.share_all_embeddings") or settings.get("task.like_baseline"):
         return
     files = [data / f"dict.{language}.txt" for language in pairs[0]]
-    if all(file.is_file() for file in files) and files[0].read_bytes() != files[1].read_bytes():
+    words = [[line.rpartition(b" ")[0] for line in file.read_bytes().splitlines()] for file in files if file.is_file()]
+    if len(words) == 2 and words[0] != words[1]:
         problem = "each language has a dictionary of its own (--share separate)"
         raise UserError(f"{data}: {problem}; give model.share_all_embeddings=false after OUT")
 
