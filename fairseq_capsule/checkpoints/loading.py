@@ -1,6 +1,6 @@
 """Loading of fairseq's checkpoints. All commands, of fairseq and of this package, read them through `load`.
 
-It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`safe_options`), because
+It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`safe_options`):
 fairseq evaluates several options as Python. Only this module patches fairseq:
 
 - In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours. torch itself stays as it is.

@@ -13,8 +13,8 @@ LOADED = "[fairseq.trainer][INFO] - Loaded checkpoint old/checkpoint_last.pt (ep
 
 @pytest.fixture
 def training(tmp_path):
-    machines = SimpleNamespace(node=0, gpus=())
-    made = Training("train.sh", Folder(str(tmp_path), "train.sh"), SimpleNamespace(machines=machines))
+    plan = SimpleNamespace(machines=SimpleNamespace(node=0, gpus=()), max_update=0, max_epoch=0, warmup=0)
+    made = Training("train.sh", Folder(str(tmp_path), "train.sh"), plan)
     made.run.note_start({})
     return made
 

@@ -161,7 +161,7 @@ def test_what_is_no_device_hides_all(planned, names):
 def test_a_dry_run_needs_no_gpu(planned):
     plan = planned(gpus=4, precision="bf16", dry_run=True)
     assert plan.machines.gpus == ("0", "1", "2", "3") and "common.bf16=true" in plan.command
-    assert planned(gpus=2, dry_run=True, environment={"CUDA_VISIBLE_DEVICES": "7"}).machines.gpus == ("7", "1")
+    assert planned(gpus=2, dry_run=True, environment={"CUDA_VISIBLE_DEVICES": "7"}).machines.gpus == ("7", "0")
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -191,7 +191,7 @@ def test_a_setting_that_fairseq_would_not_take_is_named(planned, overrides, mess
 def test_one_matrix_for_two_dictionaries_is_refused(planned, tmp_path):
     shared = "+model.share_all_embeddings=true"
     assert isinstance(planned(shared), training_plan.TrainingPlan)
-    (tmp_path / "data/dict.de.txt").write_text("other")
+    (tmp_path / "data/dict.de.txt").write_text("other 1\n")
     assert "a dictionary of its own (--share separate); give model.share_all_embeddings=false" in planned(shared)
     assert isinstance(planned(), training_plan.TrainingPlan)
 
