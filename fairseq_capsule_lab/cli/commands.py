@@ -105,7 +105,8 @@ def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_us
     """
     _keep_root_logger()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
+        if not sys.stdout.encoding.lower().startswith("utf"):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
     try:
         context = make_context()
         with context:
