@@ -104,9 +104,8 @@ def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_us
         Ctrl-C; 141 if the reader of the output has ended.
     """
     _keep_root_logger()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        if not sys.stdout.encoding.lower().startswith("utf"):
-            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
     try:
         context = make_context()
         with context:
