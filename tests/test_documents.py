@@ -133,6 +133,7 @@ def place(tmp_path_factory):
     with tarfile.open(compatibility / "checkpoints.tar.xz") as archive:
         archive.extract("everything.pt", folder, filter="data")
     (folder / "bin").symlink_to(compatibility / "data")
+    (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "codes").write_text("#version: 0.2\na b\n", encoding="utf-8")
     return folder
 
