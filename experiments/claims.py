@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print the table of claims of docs/results.md: the verdicts on results/claims.yaml, from the tables in a folder.
+"""Print the table of claims of docs/results.md: the verdicts on `results/claims.yaml`, from the tables in a folder.
 
 A claim is judged with at least three seeds, by an interval. The verdict is the first that holds:
 

@@ -78,6 +78,10 @@ def reproduce(
             print(f"{name:16} {definitions.load_table(name).title}")
         return
     one_of({"--print": only_print or None, "--dry-run": dry_run or None})
+    source = click.get_current_context().get_parameter_source
+    for name in ("rows", "seeds", "baseline", "launcher", "cores") if only_print else ():
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name}: --print prints all results so far; leave it out")
     definition = definitions.load_table(table)
     if figure and not definition.figure:
         raise UserError(f"--figure: the definition of {definition.name} does not say what to draw; omit the option")

@@ -15,7 +15,7 @@ with unchanged_root_logger():
     from fairseq import hub_utils
 
     from capsule_routing.text.folders import binarised_folder, preparations
-    from fairseq_capsule.checkpoints.models import building, load_model
+    from fairseq_capsule.checkpoints.models import building, load_model, require_one_direction
     from fairseq_capsule.data.merges import require_codes
     from fairseq_capsule.data.tokenizer import PreparedText
 
@@ -58,8 +58,8 @@ def load(
     Args:
         checkpoint: the file of the model, or the files of an ensemble: a list, or joined by colons. A UserError says
             if one is broken.
-        data: the OUT of a prepare script or its `bin`, or a folder of fairseq-preprocess. Dictionaries of another model
-            raise a UserError.
+        data: the OUT of a prepare script or its `bin`, or a folder of fairseq-preprocess. Other words or another
+            direction than those of the model's training raise a UserError.
         options: fairseq's options. With `tokenizer` or `bpe`, text is read as these say, not as the data was prepared.
     """
     files = _files(checkpoint)
@@ -68,6 +68,7 @@ def load(
     # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to
     # the checkpoint as its merges, even if the options name another file.
     with quiet_loading(files[0].name):
+        require_one_direction(files)
         loaded = [load_model(file, binarised, options) for file in files]
         models = [model for model, _, _ in loaded]
         _, cfg, task = loaded[0]

@@ -32,6 +32,7 @@ while [[ ${1:-} == -* ]]; do
     shift 2
 done
 [ $# -eq 4 ] || die "name RUN, DATA, SOURCE and TARGET (see --help)"
+tokenizer=$(fairseq-capsule filter bleu-tokenizer "$4") # of BLEU; refuses a language that Moses does not cut into words
 if [ -z "$checkpoint" ]; then
     checkpoint=$1/checkpoint_average.pt
     fairseq-capsule average "$1" "${average[@]}" --output "$checkpoint"
@@ -46,5 +47,5 @@ for split in ${splits//,/ }; do
     grep '^T-' "$out/generate.out" | sort -V | cut -f 2 >"$out/tokens.reference"
     sacremoses -q -l "$4" detokenize <"$out/tokens" >"$out/plain"
     sacrebleu "$out/tokens.reference" -i "$out/tokens" --tokenize none --smooth-method none --force --format text --width 2 "${lowercase[@]}"
-    sacrebleu "$2/raw/$split.$4" -i "$out/plain" --metrics bleu chrf --format text --width 2 "${lowercase[@]}"
+    sacrebleu "$2/raw/$split.$4" -i "$out/plain" --metrics bleu chrf --tokenize "$tokenizer" --format text --width 2 "${lowercase[@]}"
 done

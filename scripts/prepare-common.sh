@@ -6,9 +6,9 @@
 source "${BASH_SOURCE[0]%/*}/common.sh"
 
 checksums=${CAPSULE_CHECKSUMS:-$root/fairseq_capsule_lab/corpora/archives.md5} # tests name another list
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+workers=$(($(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) + 1)) # fairseq-preprocess does its own share after theirs
 command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
-from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt made=()
+from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt unknown_up_to=5 made=()
 export share
 exec {terminal}>&2 # while a stage runs, standard error is its log
 
@@ -27,6 +27,7 @@ read_options() { # NAMES WORD...: sets the variable of each given option, and `o
     done
     take_folder "${@:2}"
     for name in limit merges max_length; do check $name '[1-9][0-9]{0,8}|' 'a positive whole number'; done
+    check unknown_up_to '100|[0-9]{1,2}(\.[0-9]+)?' 'a percentage from 0 to 100'
     check ratio '[0-9]+\.?|[0-9]*\.[0-9]+' 'a number'
     check bpe 'subword-nmt|sentencepiece(-bpe)?' 'subword-nmt, sentencepiece or sentencepiece-bpe'
     check share 'joint|separate' 'joint or separate'
@@ -46,8 +47,9 @@ of_side() { # FILE LANGUAGE: codes.de for codes, dict.de.txt for dict.txt, if ea
 
 open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was made with other options
     local tool side file
-    for tool in fairseq-capsule fairseq-preprocess sacremoses subword-nmt; do need $tool; done
-    source=$1 target=$2 sides=("$@") dictionaries=()
+    for tool in fairseq-capsule fairseq-preprocess; do need $tool; done
+    source=$1 target=$2 sides=("$@") dictionaries=() subwords=codes
+    [[ $bpe == subword-nmt ]] || subwords=sentencepiece.model
     [[ $share == separate ]] || sides=("$1") dictionaries=(--joined-dictionary) # for both languages
     [[ ! $dict ]] || dictionaries+=(--srcdict "$(of_side "$dict" "$1")")
     [[ ! $dict || $share == joint ]] || dictionaries+=(--tgtdict "$(of_side "$dict" "$2")")
@@ -55,6 +57,7 @@ open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was ma
         for file in "$(of_side "$codes" "$side")" "$(of_side "$dict" "$side")"; do
             [ -f "$file" ] || die "$file: no such file"
         done
+        ! grep -q ' #fairseq:overwrite' "$file" || die "--dict $file: #fairseq:overwrite: remove the symbol that is there twice"
     done
     settings=$(print_settings)
     mkdir -p "$out"
@@ -74,6 +77,7 @@ print_settings() {
         case $name in
             from) echo "from ${from:-${MIRROR:-the addresses in this script}}" ;;
             codes | dict) echo "$name $(fingerprints "$value")" ;;
+            unknown-up-to) ;; # it changes no file
             bpe) [[ $bpe == subword-nmt ]] || echo "bpe $bpe" ;;
             *) echo "$name ${value:-none}" ;;
         esac
@@ -104,28 +108,16 @@ stage() { # NAME COMMAND...
 report_failure() {
     [[ $? != 0 && -e ${log:-} ]] || return 0
     rm -rf "$part"*
-    reason=$(sed '/^split: with FILE=/d' "$log" | tail -n 1) # without that split saw a tool fail
+    reason=$(tail -n 1 "$log")
     reason="${reason#"$program: "} (full log: $PWD/$log)"
     die "stage '${log%.log}' failed: $reason; fix the cause and run the same command again"
 }
 trap report_failure EXIT
 
-on_all_cores() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`. A training text is cut into a share for each core
-    local text shares
-    export -f "${1?}" of_side
-    mkdir "$part" "$part.shares"
-    for text in "${@:2}"; do
-        shares=1 # a tool takes longer to start than to filter a held-out set
-        [[ $text != */train.* ]] || shares=$cores
-        split --number="l/$shares" "$text" "$part.shares/${text##*/}."
-    done
-    # shellcheck disable=SC2016 # the other bash expands
-    printf '%s\0' "$part".shares/* | xargs -0 -P "$cores" -n 1 bash -c \
-        'set -euo pipefail; text=${1%.*}; "$0" "${text##*.}" <"$1" >"$1.out" && rm "$1"' "$1"
-    for text in "${@:2}"; do
-        cat "$part.shares/${text##*/}".*.out >"$part/${text##*/}"
-    done
-    rm -r "$part.shares"
+filter_texts() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`
+    local text
+    mkdir "$part"
+    for text in "${@:2}"; do "$1" "${text##*.}" <"$text" >"$part/${text##*/}"; done
 }
 
 # --- raw text ---
@@ -180,38 +172,23 @@ held_out_pairs() { # SPLIT SOURCE TARGET ADDRESS: adds the pairs of two members 
 
 # --- subwords and binarised data ---
 
-learn_for_sides() { # FILE PREFIX COMMAND: makes FILE by `COMMAND TEXT...` for both languages or each, or copies --codes
-    local side texts
+learn_for_sides() { # PREFIX: learns the subwords of both languages or each, or copies --codes
+    local side texts learn
     for side in "${sides[@]}"; do
-        texts=("$2.$source" "$2.$target")
-        [[ $share == joint ]] || texts=("$2.$side")
-        [[ ! $codes ]] || set -- "$1" "$2" copy "$(of_side "$codes" "$side")"
-        stage "$(of_side "$1" "$side")" "${@:3}" "${texts[@]}"
+        texts=("$1.$source" "$1.$target") learn=(learn_subwords)
+        [[ $share == joint ]] || texts=("$1.$side")
+        [[ ! $codes ]] || learn=(copy "$(of_side "$codes" "$side")")
+        stage "$(of_side "$subwords" "$side")" "${learn[@]}" "${texts[@]}"
     done
 }
 
 copy() { cp "$1" "$part"; } # FILE
 
-count_words() { # TEXT...: prints `WORD COUNT` for the words of each share, which learn-bpe adds up
-    local part=$part.words
-    # shellcheck disable=SC2329 # on_all_cores calls it
-    get_vocabulary() { subword-nmt get-vocab; }
-    on_all_cores get_vocabulary "$@"
-    cat "$part"/*
-    rm -r "$part"
+learn_subwords() { # TEXT...: merges of subword-nmt, or the model of SentencePiece
+    fairseq-capsule filter learn-subwords --bpe "$bpe" --merges "$merges" "$part" "$@"
 }
 
-learn_pieces() { # TEXT...
-    fairseq-capsule filter learn-pieces --kind "$bpe" --size "$merges" "$part" "$@"
-}
-
-cut_into_pieces() { # TEXT...
-    local text
-    mkdir "$part"
-    for text; do
-        fairseq-capsule filter pieces "$(of_side sentencepiece.model "${text##*.}")" <"$text" >"$part/${text##*/}"
-    done
-}
+cut_into_subwords() { fairseq-capsule filter subwords "$(of_side "$subwords" "$1")"; } # LANGUAGE
 
 fairseq-preprocess() { # prints the command, in a form to paste, and corrects the offsets that it wrote into $part
     local line
@@ -221,9 +198,8 @@ fairseq-preprocess() { # prints the command, in a form to paste, and corrects th
     fairseq-capsule filter offsets "$part"
 }
 
-require_known_words() { # a dictionary of another corpus lacks many
-    sed -nE 's|.*/train\.[a-z]+: .* ([0-9.e+-]+)% replaced.*|\1|p' "$part/preprocess.log" | awk '$1 > 5 {exit 1}' ||
-        die "over 5% of the training text is unknown to the dictionary: give --codes and --dict of the same run"
+require_known_words() { # PREFIX: a dictionary of another corpus lacks many
+    fairseq-capsule filter known-words --up-to "$unknown_up_to" "$part" "$1/train.$source" "$1/train.$target"
 }
 
 finish() { # the dictionaries and the manifest
@@ -231,6 +207,9 @@ finish() { # the dictionaries and the manifest
     for side in "${sides[@]}"; do stage "$(of_side dict.txt "$side")" copy "bin/dict.$side.txt"; done
     stage manifest.tsv print_manifest
     echo "ready: $PWD/bin"
+    awk -v "program=$program" 'FNR == 1 {found = 0} NF > 1024 && !found++ {print program ": warning: " FILENAME ", line " FNR \
+        ": over 1,024 tokens, more than most models have positions: leave it out, or give the model more of them"}' \
+        bpe/{valid,test}*.?? >&2
     awk -F '\t' -v "program=$program" 'NF > 2 {print program ": warning: " $3}' raw/PARTS >&2
 }
 

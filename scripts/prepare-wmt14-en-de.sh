@@ -16,6 +16,8 @@
 #   --ratio X      leave out training pairs with a sentence of more than X times the other's words (9)
 #   --codes FILE   OUT/codes of an earlier run, needed with its --dict to start from a checkpoint of that run
 #   --dict FILE    OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run
+#   --unknown-up-to PERCENT
+#                  accept that so much of the training text is unknown to the dictionary (5)
 #
 # Punctuation is normalised, unprintable characters are dropped, words are tokenised (split at hyphens, XML escapes kept).
 # Case is kept.
@@ -33,7 +35,7 @@ source "$(dirname "$0")/prepare-common.sh"
 
 valid=newstest2013 merges=32000 share=joint
 max_length=250 ratio=9 # these keep nearly all pairs, as the papers' 4.5M
-read_options "from limit valid merges bpe share max-length ratio codes dict" "$@"
+read_options "from limit valid merges bpe share max-length ratio codes dict unknown-up-to" "$@"
 check valid 'newstest2013|newstest2012\+2013' 'newstest2013 or newstest2012+2013'
 open_folder en de
 
@@ -48,38 +50,29 @@ raw() {
     held_out_pairs test newstest2014-deen-{src.en,ref.de}.sgm $wmt14/test-full.tgz
 }
 
-tokenise() { # LANGUAGE; sacremoses holds its input in memory, so that it gets 16 MB at a time
-    tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
-        "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize --aggressive-dash-splits"
-}
+tokenise() { fairseq-capsule filter moses-words --drop-controls --split-hyphens "$1"; } # LANGUAGE
 
 clean() { # FOLDER: training pairs that are not empty, not too long and of similar length
     mkdir "$part" && cp "$1"/{valid,test}* "$part"
     fairseq-capsule filter similar-pairs --max-length "$max_length" --ratio "$ratio" "$1"/train.{en,de} "$part"/train.{en,de}
 }
 
-learn_merges() { # TEXT...
-    count_words "$@" | subword-nmt learn-bpe --dict-input --symbols "$merges" >"$part"
-}
-
-apply_merges() { subword-nmt apply-bpe --codes "$(of_side codes "$1")"; }
-
 binarise() { # FOLDER
     fairseq-preprocess --source-lang en --target-lang de "${dictionaries[@]}" --trainpref "$1/train" \
-        --validpref "$1/valid" --testpref "$1/test" --workers "$cores" --destdir "$part"
-    require_known_words
+        --validpref "$1/valid" --testpref "$1/test" --workers "$workers" --destdir "$part"
+    require_known_words "$1"
 }
 
 stage raw raw
-stage tokenised on_all_cores tokenise raw/*.??
+stage tokenised filter_texts tokenise raw/*.??
 if [ "$bpe" = subword-nmt ]; then
     stage clean clean tokenised
-    learn_for_sides codes clean/train learn_merges
-    stage bpe on_all_cores apply_merges clean/*.??
+    learn_for_sides clean/train
+    stage bpe filter_texts cut_into_subwords clean/*.??
     stage bin binarise bpe
 else # the length of a sentence is that in pieces
-    learn_for_sides sentencepiece.model tokenised/train learn_pieces
-    stage bpe cut_into_pieces tokenised/*.??
+    learn_for_sides tokenised/train
+    stage bpe filter_texts cut_into_subwords tokenised/*.??
     stage clean clean bpe
     stage bin binarise clean
 fi

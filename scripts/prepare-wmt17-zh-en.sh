@@ -19,6 +19,8 @@
 #                  separate BPE: its codes.zh and codes.en
 #   --dict FILE    OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run. With separate BPE: its
 #                  dict.zh.txt and dict.en.txt
+#   --unknown-up-to PERCENT
+#                  accept that so much of the training text is unknown to the dictionary (5)
 #
 # Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
 # characters are dropped, words are tokenised (XML escapes kept), case is kept. --max-length also holds for validation
@@ -37,7 +39,7 @@
 source "$(dirname "$0")/prepare-common.sh"
 
 parts=nc,un,cwmt merges=32000 share=separate max_length=49 ratio=9
-read_options "from cwmt parts limit merges bpe share max-length ratio codes dict" "$@"
+read_options "from cwmt parts limit merges bpe share max-length ratio codes dict unknown-up-to" "$@"
 check parts '(nc|un|cwmt)(,(nc|un|cwmt))*' 'some of nc,un,cwmt'
 [[ $parts != *cwmt* || $cwmt ]] ||
     die "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
@@ -69,19 +71,10 @@ cwmt_pairs() { # NAME
 }
 
 tokenise() { # LANGUAGE
-    if [ "$1" = zh ]; then
-        fairseq-capsule filter chinese-words # by jieba
-    else # sacremoses holds its input in memory, so that it gets 16 MB at a time
-        tr '\t\v\f' ' ' | split --line-bytes=16M --filter \
-            "sacremoses --quiet --language $1 normalize --remove-control-chars tokenize"
-    fi
-}
-
-words() {
-    on_all_cores tokenise raw/*.en
-    for text in raw/*.zh; do # the filter uses all cores
-        tokenise zh <"$text" >"$part/${text##*/}"
-    done
+    case $1 in
+        zh) fairseq-capsule filter chinese-words ;; # by jieba
+        *) fairseq-capsule filter moses-words --drop-controls "$1" ;;
+    esac
 }
 
 clean() { # FOLDER: training pairs that are not empty, not too long and of similar length
@@ -89,28 +82,22 @@ clean() { # FOLDER: training pairs that are not empty, not too long and of simil
     fairseq-capsule filter similar-pairs --max-length "$max_length" --ratio "$ratio" "$1"/train.{zh,en} "$part"/train.{zh,en}
 }
 
-learn_merges() { # TEXT...
-    count_words "$@" | subword-nmt learn-bpe --dict-input --symbols "$merges" >"$part"
-}
-
-apply_merges() { subword-nmt apply-bpe --codes "$(of_side codes "$1")"; }
-
 binarise() { # FOLDER
     fairseq-preprocess --source-lang zh --target-lang en "${dictionaries[@]}" --trainpref "$1/train" \
-        --validpref "$1/valid,$1/valid1" --testpref "$1/test" --workers "$cores" --destdir "$part"
-    require_known_words
+        --validpref "$1/valid,$1/valid1" --testpref "$1/test" --workers "$workers" --destdir "$part"
+    require_known_words "$1"
 }
 
 stage raw raw
-stage tokenised words
+stage tokenised filter_texts tokenise raw/*.??
 if [ "$bpe" = subword-nmt ]; then
     stage clean clean tokenised
-    learn_for_sides codes clean/train learn_merges
-    stage bpe on_all_cores apply_merges clean/*.??
+    learn_for_sides clean/train
+    stage bpe filter_texts cut_into_subwords clean/*.??
     stage bin binarise bpe
 else # the length of a sentence is that in pieces
-    learn_for_sides sentencepiece.model tokenised/train learn_pieces
-    stage bpe cut_into_pieces tokenised/*.??
+    learn_for_sides tokenised/train
+    stage bpe filter_texts cut_into_subwords tokenised/*.??
     stage clean clean bpe
     stage bin binarise clean
 fi

@@ -31,6 +31,8 @@ while [[ ${1:-} == -* ]]; do
     shift 2
 done
 [ $# -ge 3 ] || die "name CONFIG, DATA and OUT (see --help)"
+tasks=${SLURM_STEP_NUM_TASKS:-1}
+[ "$tasks" -le "${SLURM_STEP_NUM_NODES:-$tasks}" ] || die "srun started $tasks tasks on ${SLURM_STEP_NUM_NODES} nodes; give it --ntasks-per-node 1"
 meeting=(--standalone)
 if [ "$nodes" != 1 ]; then
     first=${MASTER_ADDR:-$(scontrol show hostnames "${SLURM_JOB_NODELIST:?use srun, or set MASTER_ADDR}" | sed -n 1p)}

@@ -60,6 +60,9 @@ def test_every_configuration_builds_its_model(path):
     assert built(config).encoder.embed_tokens.embedding_dim == width(config)
     assert config.task._name in TASK_REGISTRY and config.criterion._name in CRITERION_REGISTRY
     assert set(config.task) <= {item.name for item in fields(TASK_DATACLASS_REGISTRY[config.task._name])}
+    # The sum with the losses of mechanisms falls while the translations get worse, and a baseline has no such sum.
+    by_criterion = {"bag_of_words_probe": "loss"}.get(config.criterion._name, "nll_loss")
+    assert config.checkpoint.best_checkpoint_metric == ("rougeL" if config.task.get("eval_rouge") else by_criterion)
     # It forms batches of any size. The tasks of fairseq leave out sentences.
     assert issubclass(TASK_REGISTRY[config.task._name], CapsuleTranslationTask)
     assert config.hydra.job.chdir is False

@@ -105,7 +105,7 @@ def test_every_package_is_in_the_map_of_the_repository():
 
 ANSWERS = {
     "preset": "gdr_transformer_base",
-    "prints": "  lr: ",
+    "print": "  lr: ",
     "cell": "def gather(",
     "mechanism": "add_mechanism(",
     "prepared folder": "def manifest_lines(",

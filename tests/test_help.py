@@ -57,6 +57,20 @@ def calls(tmp_path, monkeypatch):
     return tmp_path / "calls"
 
 
+def test_every_command_with_a_bleu_takes_another_tokeniser():
+    """A command that ignores case computes scores. Of these `analyze cases` has chrF alone."""
+    commands, found = [fairseq_capsule], {}
+    while commands:
+        command = commands.pop()
+        context = click.Context(command)
+        if isinstance(command, click.Group):
+            commands += [command.get_command(context, name) for name in command.list_commands(context)]
+        names = {option for parameter in command.params for option in parameter.opts}
+        if "--lowercase" in names:
+            found[command.name] = "--bleu-tokenizer" in names
+    assert found == {**dict.fromkeys(("score", "seeds", "evaluate", "lengths", "iterations"), True), "cases": False}
+
+
 def contents(folder):
     return {path: path.is_dir() or path.read_bytes() for path in folder.rglob("*")}
 

@@ -44,6 +44,7 @@ ALLOWED = {
         "extending": {"mechanisms", "models", "inspection", "tasks"},
     },
     LAB: {
+        "defaults": set(),
         "values": set(),
         "files": set(),
         "processes": set(),
@@ -51,17 +52,17 @@ ALLOWED = {
         "stages": {"manifests", "processes"},
         "evaluation": {"values", "files"},
         "analysis": {"values", "files", "evaluation"},
-        "runs": {"values", "files", "processes", "manifests", "stages"},
-        "corpora": {"values", "files", "processes", "manifests", "stages"},
+        "runs": {"defaults", "values", "files", "processes", "manifests", "stages"},
+        "corpora": {"defaults", "values", "files", "processes", "manifests", "stages"},
         "export": {"values", "runs"},
-        "pages": {"values", "files", "evaluation", "analysis", "runs"},
+        "pages": {"defaults", "values", "files", "evaluation", "analysis", "runs"},
         "cli": {
-            *("values", "files", "processes", "manifests", "stages", "evaluation", "analysis"),
+            *("defaults", "values", "files", "processes", "manifests", "stages", "evaluation", "analysis"),
             *("runs", "corpora", "export", "pages"),
         },
     },
     EXPERIMENTS: {
-        **dict.fromkeys(("benchmarks", "claims", "gradient_norms", "pack_results", "tables"), set()),
+        **dict.fromkeys(("benchmarks", "claims", "compare_forks", "gradient_norms", "pack_results", "tables"), set()),
         "reproduce": {"tables"},
     },
 }

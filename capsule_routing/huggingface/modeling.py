@@ -2,6 +2,7 @@
 
 import math
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Callable, Dict, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
@@ -24,7 +25,7 @@ from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_em
 from capsule_routing.huggingface.pretrained import plain_model
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
 from capsule_routing.huggingface.tokenization import CapsuleTokenizer
-from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy
+from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy, weighted_sum
 from capsule_routing.modules import (
     ContextGate,
     GlobalRepresentation,
@@ -509,8 +510,9 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")
         places = sorted({".".join(name.split(".")[:2]) for name in new})
         logger.warning(f"{len(new)} new parameters, in {', '.join(places)}" if new else "no new parameters")
-        model.generation_config = trained.generation_config
-        return model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
+        model.generation_config = deepcopy(trained.generation_config)
+        model.to(trained.device, trained.dtype)  # type: ignore[arg-type]
+        return model.train(trained.training)
 
     @classmethod
     def from_pretrained_translation(
@@ -579,16 +581,19 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         if decoded.routed is not None and self.decoder.past_future is not None:
             weights = {"bow": config.bow_weight, "bca": config.bca_weight}
             output_layer: Any = self.decoder.output_projection
+            bare = is_bare(output_layer) and output_layer.bias is None
             parts = guided_losses(
                 self.decoder.past_future.with_heads(decoded.routed, [name for name in weights if weights[name]]),
-                output_layer.weight if is_bare(output_layer) and output_layer.bias is None else output_layer,
                 labels,
                 padding_mask,
                 reduction=config.guided_reduction,
+                layer=None if bare else output_layer,
             )
+            weighted = {name: (weights[name], part.value) for name, part in parts.items()}
+            total, values, _ = weighted_sum(weighted, output_layer.weight if bare else None)
+            loss = loss + total
             for name, part in parts.items():
-                loss = loss + weights[name] * part.value
-                means[f"{name}_loss"] = part.value.detach() / part.number / part.unit
+                means[f"{name}_loss"] = values[name] / part.number / part.unit
         return loss / (words if number is None else number), means
 
     @contextmanager
@@ -637,6 +642,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         source = {name: options.get(name) for name in ("input_ids", "attention_mask", "inputs_embeds")}
         source["input_ids"] = inputs if source["input_ids"] is None else source["input_ids"]
         given = {name: value for name, value in source.items() if value is not None}
+        if not given:
+            raise UserError("output_routing needs the source: give input_ids or inputs_embeds")
         times = len(found.sequences) // len(next(iter(given.values())))
         repeated = {name: value.repeat_interleave(times, dim=0) for name, value in given.items()}
         with torch.no_grad():

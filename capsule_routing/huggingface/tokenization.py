@@ -69,7 +69,8 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         self._source = replace(TextPreparation(**source), codes=file)
         self._target = replace(TextPreparation(**target), codes=target_codes or target_pieces or file)
         self._side, self._numbers = self._source, self._source_numbers  # of the language of texts
-        self._side.encode("")  # reads its files
+        for side in (self._source, self._target):
+            side.encode("")  # reads its files
         special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
         fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
         for token in ({**special, **options}[name] for name in special):

@@ -4,16 +4,18 @@ from typing import NamedTuple, Union
 
 from torch import Tensor
 
+from capsule_routing.losses.vocabulary import VocabularyLoss
+
 
 class Loss(NamedTuple):
     """A loss of a batch, and how it is logged: divided by a number and a unit.
 
     Attributes:
-        value: summed over the batch, without its weight.
+        value: summed over the batch, without its weight. A loss over the vocabulary may be left to `weighted_sum`.
         number: what a log divides it by, such as the number of words or of sentences.
         unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
     """
 
-    value: Tensor
+    value: Union[Tensor, VocabularyLoss]
     number: Union[Tensor, float]
     unit: float = 1.0

@@ -4,29 +4,30 @@ Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y
 """
 
 import math
-from typing import Any, Callable, Dict, NamedTuple, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
 
 from capsule_routing.functions.precision import without_autocast
 from capsule_routing.functions.types import Mask
-from capsule_routing.losses.log_normalisers import weighted_log_normalisers
 from capsule_routing.losses.loss import Loss
+from capsule_routing.losses.vocabulary import VocabularyLoss, weighted_sum
 
-Linear = Union[Tensor, Callable[[Tensor], Tensor]]  # a weight, or a layer whose weight alone does not stand for it
+Layer = Callable[[Tensor], Tensor]
+Linear = Union[Tensor, Layer]  # a weight, or a layer whose weight alone does not stand for it
 
 
 def guided_losses(
     routed: Any,
-    embeddings: Linear,
     target: Tensor,
     padding_mask: Mask = None,
     *,
     reduction: str = "mean",
     steps: float = 1.0,
+    layer: Optional[Layer] = None,
 ) -> Dict[str, Loss]:
-    """Compute the losses whose heads are in `routed.heads`, by name.
+    """Return the losses whose heads are in `routed.heads`, by name, for `weighted_sum`.
 
     - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "sum" it
       is the mean over all words of all bags, and each sentence is weighted by its length. With "mean" each bag that is
@@ -36,30 +37,37 @@ def guided_losses(
 
     Args:
         routed: a `modules.PastFutureOutput`.
-        embeddings, target, padding_mask, steps: as for `bag_of_words_loss`.
+        target, padding_mask, steps: as for `bag_of_words_loss`.
         reduction: "mean" or "sum", that of the `HolisticContext`; another one raises a ValueError.
+        layer: the output layer, `[…, C]` to `[…, V]`, if its weight alone does not stand for it, as with an adapter.
+            The bags are then computed from its logits.
     """
     losses = {}
     if "bow" in routed.heads:
         past, future = routed.heads["bow"]
-        value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
+        bags: Union[Tensor, VocabularyLoss]
+        if layer is None:
+            bags = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
+        else:
+            bags = bags_from_logits(past, future, layer, target, padding_mask, reduction=reduction, steps=steps)
         lengths = _valid(target, padding_mask).sum(1)
         # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
-        count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
-        losses["bow"] = Loss(value, count, math.log(2))
+        bags_of = torch.where(lengths > 0, 2 - 1 / lengths.clamp(min=1), 0)  # none, if all labels are left out
+        count = lengths.sum() if reduction == "sum" else bags_of.sum()
+        losses["bow"] = Loss(bags, count, math.log(2))
     if "bca" in routed.heads:
         of_past, of_future = routed.heads["bca"]
-        value = content_agreement_loss(
+        distance = content_agreement_loss(
             routed.past, routed.future, routed.state, of_past, of_future, padding_mask, reduction=reduction
         )
-        losses["bca"] = Loss(value, target.new_full((), len(target)))
+        losses["bca"] = Loss(distance, target.new_full((), len(target)))
     return losses
 
 
 def bag_of_words_loss(
     past: Tensor,
     future: Tensor,
-    embeddings: Linear,
+    embeddings: Tensor,
     target: Tensor,
     padding_mask: Mask = None,
     *,
@@ -75,12 +83,12 @@ def bag_of_words_loss(
         L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
 
     All words of a bag share the log-normaliser of the step, and the sum of the bag's logits is one product with the sum
-    of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept, if the embeddings are a matrix.
+    of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept.
 
     Args:
         past: `W^P Ω^P` `[B, T, C]`.
         future: `W^F Ω^F` `[B, T, C]`.
-        embeddings: `E` `[V, C]`, or the output layer, `[…, C]` to `[…, V]`, where it has an adapter, for instance.
+        embeddings: `E` `[V, C]`.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
         reduction: "mean" or "sum"; another one raises a ValueError.
@@ -90,39 +98,66 @@ def bag_of_words_loss(
     Returns:
         A scalar of at least float32.
     """
-    _check(reduction)
-    valid = _valid(target, padding_mask)
-    step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
-    word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
-    if not isinstance(embeddings, Tensor):
-        return _plain_bags(past, future, embeddings, target.masked_fill(~valid, 0), valid, word_weights)
+    loss = bags_of_words(past, future, target, padding_mask, reduction=reduction, steps=steps)
+    return weighted_sum({"bow": (1.0, loss)}, embeddings)[0]
+
+
+def bags_of_words(
+    past: Tensor,
+    future: Tensor,
+    target: Tensor,
+    padding_mask: Mask = None,
+    *,
+    reduction: str = "mean",
+    steps: float = 1.0,
+) -> VocabularyLoss:
+    """Return the bag-of-words loss before it is computed, for `weighted_sum`. The arguments are those of the loss."""
+    valid, sizes, word_weights = _word_weights(target, padding_mask, reduction, steps, past.dtype)
+    past, future = past.to(word_weights.dtype), future.to(word_weights.dtype)
     # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
-    features = torch.stack([past, future]).flatten(0, -2)
-    normalisers = weighted_log_normalisers(features, embeddings, (word_weights * sizes).flatten())
-    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
-    words = words.masked_fill(~valid.unsqueeze(-1), 0)
-    until = words.cumsum(1)
-    bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
-    of_past, of_future = (
-        (weights.unsqueeze(-1) * part.to(weights.dtype) * bag).sum()
-        for weights, part, bag in zip(word_weights, (past, future), bags)
-    )
-    return normalisers - of_past - of_future
+    # So the embedding of word τ has a product with Σ_{t>τ} w^P_t Ω^P_t + Σ_{t≤τ} w^F_t Ω^F_t.
+    weighted = [weights.unsqueeze(-1) * part for weights, part in zip(word_weights, (past, future))]
+    after = weighted[0].sum(1, keepdim=True) - weighted[0].cumsum(1)
+    of_words = (after + weighted[1].cumsum(1)).masked_fill(~valid.unsqueeze(-1), 0)
+    features, weights = torch.stack([past, future]).flatten(0, 2), (word_weights * sizes).flatten()
+    if steps < 1:
+        rows = weights.nonzero().squeeze(1)
+        features, weights = features[rows], weights[rows]
+    return VocabularyLoss(features, weights, target.masked_fill(~valid, 0).flatten(), of_words.flatten(0, 1))
 
 
-def _plain_bags(
-    past: Tensor, future: Tensor, layer: Callable[[Tensor], Tensor], target: Tensor, valid: Tensor, weights: Tensor
+def bags_from_logits(
+    past: Tensor,
+    future: Tensor,
+    layer: Layer,
+    target: Tensor,
+    padding_mask: Mask = None,
+    *,
+    reduction: str = "mean",
+    steps: float = 1.0,
 ) -> Tensor:
-    """Compute the loss from the logits of all steps. `weights` `[2, B, T]`: of each word in the bags of a step."""
-    number = valid.cumsum(1)
+    """Compute the bag-of-words loss from the logits of a layer, `[…, C]` to `[…, V]`, in place of embeddings."""
+    valid, _, weights = _word_weights(target, padding_mask, reduction, steps, past.dtype)
+    words, number = target.masked_fill(~valid, 0), valid.cumsum(1)
     earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
     inside = valid.unsqueeze(1) & valid.unsqueeze(2)
     loss = weights.new_zeros(())
     for features, of_step, bag in zip((past, future), weights, (earlier & inside, ~earlier & inside)):
         log_probabilities = layer(features).log_softmax(-1, dtype=weights.dtype)
-        words = log_probabilities.gather(2, target.unsqueeze(1).expand_as(bag))
-        loss = loss - (of_step.unsqueeze(2) * words.masked_fill(~bag, 0)).sum()
+        of_words = log_probabilities.gather(2, words.unsqueeze(1).expand_as(bag))
+        loss = loss - (of_step.unsqueeze(2) * of_words.masked_fill(~bag, 0)).sum()
     return loss
+
+
+def _word_weights(
+    target: Tensor, padding_mask: Mask, reduction: str, steps: float, dtype: torch.dtype
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Return where the target has words `[B, T]`, and of the two bags the sizes and weights of words `[2, B, T]`."""
+    _check(reduction)
+    valid = _valid(target, padding_mask)
+    step_weights, sizes = _step_weights(valid, steps, dtype), _bag_sizes(valid)
+    weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    return valid, sizes, weights
 
 
 def _check(reduction: str) -> None:

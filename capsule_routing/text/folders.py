@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import replace
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple, Union
 
@@ -81,10 +81,15 @@ def raw_lines(data: Union[str, Path], split: str, language: str, count: int) -> 
 
     Raw text has training pairs that a script left out later. If the numbers are equal, it left out none.
     """
+    lines = first_raw_lines(data, split, language, None)
+    return lines if len(lines) == count else []
+
+
+def first_raw_lines(data: Union[str, Path], split: str, language: str, most: Optional[int] = 1000) -> List[str]:
+    """Return the first raw lines of a split, at most as many as `most`, or none if they are not there."""
     folder = prepared_folder(data)
     file = folder / "raw" / f"{split}.{language}" if folder else None
     if file is None or not file.is_file():
         return []
     with open(file, encoding="utf-8", newline="\n") as text:
-        lines = [line.rstrip("\n") for line in text]
-    return lines if len(lines) == count else []
+        return [line.rstrip("\n") for line in islice(text, most)]

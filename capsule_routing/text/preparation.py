@@ -5,37 +5,42 @@ needed, once in each process. Lines have no line feed.
 """
 
 import functools
+import itertools
 import logging
 import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capsule_routing.errors import missing_library
+from capsule_routing.text.languages import is_chinese, rules_of
+
+if TYPE_CHECKING:
+    from capsule_routing.text.moses import Moses
 
 SPACES = re.compile(r"\s+")
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
-_CHINESE = re.compile(r"(zh|zho|chi|cmn|yue)(_.*)?", re.IGNORECASE | re.DOTALL)
-_MOSES_SPACES = str.maketrans("\t\v\f", "   ")
 _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 # Chinese punctuation has its spacing in the character. Moses leaves a space on both sides.
 _FULL_WIDTH = re.compile(" ?([‘’“”\u2026\u3001-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]) ?")
+_NUMBER = re.compile(r"(\d[,.:]) (?=\d)")
+_TURKIC = re.compile(r"(tr|tur|az|aze|azj)([_-].*)?", re.IGNORECASE)  # i has a dot in both cases
 SPACE = "▁"  # of SentencePiece, and of text that is split into characters
 
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def is_chinese(language: str) -> bool:
-    """Return whether jieba cuts the language, as `fairseq-capsule score` decides it."""
-    return _CHINESE.fullmatch(language) is not None
+def compose(line: str) -> str:
+    """Return a text in Unicode's composed form, NFC, in which equal characters have equal codes."""
+    return unicodedata.normalize("NFC", line)
 
 
-def rules_of(language: str) -> str:
-    """Return the name of a language in Moses' detokeniser and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN`, `cmn`."""
-    return "zh" if is_chinese(language) else re.split("[_-]", language)[0].lower()
+def lower(language: str, line: str) -> str:
+    """Return a line in lower case: `IŞIK` is `ışık` in Turkish and Azerbaijani."""
+    return (line.replace("İ", "i").replace("I", "ı") if _TURKIC.fullmatch(language) else line).lower()
 
 
 def clean_chinese(text: str) -> str:
@@ -59,18 +64,6 @@ def cut_chinese(language: str, line: str) -> str:
     return " ".join(word for word in _jieba().cut(clean_chinese(line)) if word != " ")
 
 
-def normalise(language: str, line: str, clean: bool = False) -> str:
-    """Normalise punctuation by Moses; with `clean`, also drop unprintable characters."""
-    if clean:
-        line = line.translate(_MOSES_SPACES)
-    return _normaliser(language, clean).normalize(f"{line}\n")  # its rules for the end of a line see the line feed
-
-
-def tokenise(language: str, line: str, hyphens: bool = False) -> str:
-    """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
-    return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
-
-
 def spell_romanian(line: str, diacritics: bool) -> str:
     """Write Romanian with commas below instead of cedillas, or without diacritics."""
     line = line.translate(_COMMAS)
@@ -81,12 +74,25 @@ def detokenise(language: str, words: str) -> str:
     """Join words of Moses or jieba to a text; XML escapes such as `&apos;` become characters."""
     rules = rules_of(language)
     text: str = _detokeniser(rules).detokenize(words.split())
-    return _FULL_WIDTH.sub(r"\1", text) if rules == "zh" else text
+    # jieba separates the commas and colons of numbers.
+    return _NUMBER.sub(r"\1", _FULL_WIDTH.sub(r"\1", text)) if rules == "zh" else text
 
 
-def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str]) -> str:
+def split_into_subwords(language: str, line: str, subwords: str, codes: Mapping[str, str], protected: str = "") -> str:
     """Split a line by the file of its language, by merges of "subword-nmt" or into the pieces of SentencePiece."""
-    return _kept_splitter(subwords, codes[language])(line)
+    return _kept_splitter(subwords, codes[language], protected)(line)
+
+
+def keep_whole(protected: str, change: Callable[[str], str], line: str, between: str = " ") -> str:
+    """Change the parts of a line around protected words, such as tags, which spaces separate; join all by `between`."""
+    kept = protected.split()
+    if not kept or not any(word in kept for word in line.split()):
+        return change(line)
+    parts: list[str] = []
+    for is_kept, group in itertools.groupby(line.split(), kept.__contains__):
+        words = list(group)
+        parts += words if is_kept else [change(" ".join(words))]
+    return between.join(parts)
 
 
 # --- the preparation of a text ---------------------------------------------------------------------------------------
@@ -118,6 +124,7 @@ class TextPreparation:
         lower: whether the words are lower-cased.
         subwords: subword-nmt, sentencepiece or none.
         codes: the file of the merges or pieces; empty without subwords.
+        protected: words that stay whole, separated by spaces, such as tags of the language to translate to.
     """
 
     language: str
@@ -129,21 +136,29 @@ class TextPreparation:
     lower: bool = False
     subwords: str = "none"
     codes: str = ""
+    protected: str = ""
 
     def words(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces, as a prepare script writes them before subwords."""
+        return keep_whole(self.protected, self._words, line, f" {SPACE} " if self.tokenizer == "characters" else " ")
+
+    def _words(self, line: str) -> str:
+        line = compose(line)
         if not self.drops_controls:
             line = printable(line)
         if self.tokenizer == "moses":
-            name = self.language.partition("_")[0]
-            if not self.keeps_punctuation:
-                line = normalise(name, line, clean=self.drops_controls)
-            line = tokenise(name, self._spelt(line), self.splits_hyphens)
+            line = moses(
+                rules_of(self.language),
+                not self.keeps_punctuation,
+                self.drops_controls,
+                self.splits_hyphens,
+                self.diacritics,
+            ).words(line)
         elif self.tokenizer == "jieba":
             line = cut_chinese(self.language, line)
         elif self.tokenizer == "characters":
             line = spell(clean_chinese(line) if self.drops_controls else line)
-        return line.lower() if self.lower else line
+        return lower(self.language, line) if self.lower else line
 
     def encode(self, line: str) -> str:
         """Return the subwords of a raw line, separated by spaces. A UserError says if a library is not installed."""
@@ -156,7 +171,7 @@ class TextPreparation:
     @functools.cached_property
     def _split(self) -> Callable[[str], str]:
         """By merges or pieces. They are read once: a folder that is made anew would no longer fit a loaded model."""
-        return _splitter(self.subwords, self.codes)
+        return _splitter(self.subwords, self.codes, self.protected)
 
     def decode(self, line: str) -> str:
         """Return the text of a line of subwords. Subwords that are joined already, by `--remove-bpe`, stay so."""
@@ -170,7 +185,8 @@ class TextPreparation:
 
     def letters(self, line: str) -> str:
         """Return a raw line in the letters of the training text, to compare a translation with it."""
-        return self._spelt(line).lower() if self.lower else self._spelt(line)
+        line = self._spelt(compose(line))
+        return lower(self.language, line) if self.lower else line
 
     def _spelt(self, line: str) -> str:
         return spell_romanian(line, self.diacritics == "keep") if self.diacritics else line
@@ -194,12 +210,18 @@ def preparation_of(settings: Mapping[str, str], language: str) -> TextPreparatio
         splits_hyphens=known.get("hyphens") == "split",
         diacritics=known.get("diacritics", "") if language == "ro" else "",
         lower=known.get("lower") == "yes",
+        protected=known.get("protect", ""),
     )
 
 
 def split_into_words(language: str, line: str, settings: Mapping[str, str]) -> str:
     """Split a raw line into words, by the settings of a prepare script: the filter of its first stage."""
-    return preparation_of(settings, language).words(line)
+    return _kept_preparation(language, tuple(settings.items())).words(line)
+
+
+@functools.cache
+def _kept_preparation(language: str, settings: tuple[tuple[str, str], ...]) -> TextPreparation:
+    return preparation_of(dict(settings), language)
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------
@@ -215,17 +237,18 @@ def _jieba() -> Any:
 
 
 @functools.cache
-def _normaliser(language: str, clean: bool) -> Any:
-    from sacremoses import MosesPunctNormalizer
+def moses(
+    language: str,
+    normalises: bool = True,
+    drops_controls: bool = False,
+    splits_hyphens: bool = False,
+    diacritics: str = "",
+) -> "Moses":
+    """Return Moses for a language, with the options of a `TextPreparation`."""
+    from capsule_routing.text.moses import Moses
 
-    return MosesPunctNormalizer(language, post_remove_control_chars=clean)
-
-
-@functools.cache
-def _tokeniser(language: str) -> Any:
-    from sacremoses import MosesTokenizer
-
-    return MosesTokenizer(language)
+    spell = functools.partial(spell_romanian, diacritics=diacritics == "keep") if diacritics else None
+    return Moses(language, normalises, drops_controls, splits_hyphens, spell)
 
 
 @functools.cache
@@ -235,14 +258,16 @@ def _detokeniser(language: str) -> Any:
     return MosesDetokenizer(language)
 
 
-def _splitter(subwords: str, codes: str) -> Callable[[str], str]:
-    """Read the merges of subword-nmt or the pieces of SentencePiece, and return what splits a line by them."""
+def _splitter(subwords: str, codes: str, protected: str) -> Callable[[str], str]:
+    """Read the merges of subword-nmt or the pieces of SentencePiece, and return what splits a line by them.
+
+    A model of SentencePiece has the protected words as pieces.
+    """
     if subwords == "subword-nmt":
         from subword_nmt.apply_bpe import BPE
 
         with open(codes, encoding="utf-8", newline="\n") as stream:
-            split: Callable[[str], str] = BPE(stream).process_line
-            return split
+            return functools.partial(keep_whole, protected, BPE(stream).process_line)
     import sentencepiece
 
     return functools.partial(_pieces, sentencepiece.SentencePieceProcessor(model_file=codes))

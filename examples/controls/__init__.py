@@ -19,7 +19,7 @@ from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
-from capsule_routing.losses import bag_of_words_loss, content_agreement_loss
+from capsule_routing.losses import bags_of_words, content_agreement_loss
 from capsule_routing.modules.layers import feed_forward
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
@@ -89,15 +89,15 @@ class StateLosses(Mechanism):
         return target.with_output(self.name, part(target.states))
 
     def losses(self, model, net_output, sample, weights, options):
-        state, bags, weights = net_output[1][self.name]
+        state, bags, agreements = net_output[1][self.name]
         target = sample["target"]
         mask = target.eq(model.decoder.dictionary.pad())
         losses = {}
         if weights["state_bow"]:
-            value = bag_of_words_loss(*bags, model.decoder.output_embeddings, target, mask)
+            value = bags_of_words(*bags, target, mask)
             losses["state_bow"] = Loss(value, len(target), math.log(2))
         if weights["state_bca"]:
-            value = content_agreement_loss(state, state, state, *weights, mask)
+            value = content_agreement_loss(state, state, state, *agreements, mask)
             losses["state_bca"] = Loss(value, len(target))
         return losses
 

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import List, Optional
 
-import sacrebleu
 import torch
 import transformers
 from datasets import Dataset, load_from_disk
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from transformers import AutoConfig, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.trainer_callback import TrainerState
 from transformers.trainer_utils import get_last_checkpoint
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
+from capsule_routing.text.files import read_lines
+from capsule_routing.text.languages import bleu
 
 
 @dataclass
@@ -37,12 +39,13 @@ class Options:
     label_smoothing: float = 0.1
     vocab_size: int = field(default=8000, metadata={"help": "most subwords of a new tokenizer"})
     longest: int = field(default=256, metadata={"help": "most subwords of a sentence; the rest is cut off"})
-    patience: int = field(default=5, metadata={"help": "evaluations without a better BLEU before the training ends"})
+    bleu_tokenizer: Optional[str] = field(default=None, metadata={"help": "of sacreBLEU, instead of the language's"})
+    patience: int = field(default=5, metadata={"help": "evaluations without a better model before the training ends"})
 
 
 @dataclass
 class Arguments(Seq2SeqTrainingArguments):
-    """Those of transformers. By default the best model by BLEU is kept, and the learning rate falls as in fairseq.
+    """Those of transformers. By default the best model by NLL is kept, and the learning rate falls as in fairseq.
 
     Evaluations during the training search with one beam, as most of their time would be the search; the test with five.
     """
@@ -52,12 +55,17 @@ class Arguments(Seq2SeqTrainingArguments):
     save_strategy: str = "epoch"
     save_total_limit: int = 2
     load_best_model_at_end: bool = True
-    metric_for_best_model: str = "bleu"
+    metric_for_best_model: str = "nll"
     lr_scheduler_type: str = "inverse_sqrt"
     adam_beta2: float = 0.98
     generation_num_beams: int = 1
 
     def __post_init__(self) -> None:
+        metric = self.metric_for_best_model.removeprefix("eval_")
+        if metric == "loss":
+            raise SystemExit("--metric_for_best_model loss includes the losses of mechanisms; give nll or bleu")
+        if self.greater_is_better is None:
+            self.greater_is_better = metric != "nll"
         super().__post_init__()
         if self.label_smoothing_factor:
             raise SystemExit("--label_smoothing_factor leaves out losses of the model; use --label_smoothing")
@@ -66,7 +74,11 @@ class Arguments(Seq2SeqTrainingArguments):
 
 
 class Trainer(Seq2SeqTrainer):
-    """Logs the parts of the loss too."""
+    """Logs the parts of the loss, and at an evaluation `eval_nll`, in bits for a token.
+
+    `eval_loss` of transformers is the mean over batches of any size, with the losses of mechanisms, and leaves out
+    batches whose loss is NaN.
+    """
 
     def compute_loss(self, model, inputs, return_outputs=False, **options):
         loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **options)
@@ -80,12 +92,27 @@ class Trainer(Seq2SeqTrainer):
             logs |= {name: torch.stack([part[name] for part in parts]).mean().item() for name in parts[0]}
         super().log(logs, *args, **options)
 
+    def prediction_step(self, model, inputs, *args, **options):
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            nll = self.model(**inputs).losses["nll_loss"].double()  # not its copies on several GPUs
+        tokens = (inputs["labels"] != -100).sum()
+        self.nll_and_tokens += torch.stack([nll * tokens, tokens])
+        return super().prediction_step(model, inputs, *args, **options)
+
+    def evaluation_loop(self, *args, metric_key_prefix="eval", **options):
+        self.nll_and_tokens = torch.zeros(2, dtype=torch.float64, device=self.args.device)
+        output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **options)
+        nll, tokens = self.accelerator.reduce(self.nll_and_tokens).tolist()
+        output.metrics[f"{metric_key_prefix}_nll"] = nll / tokens
+        return output
+
 
 def read(options: Options, split: str) -> Dataset:
     if Path(options.data, "dataset_dict.json").exists():
         return load_from_disk(options.data)[split]
     pair = options.source, options.target
-    sides = [Path(options.data, f"{split}.{name}").read_text(encoding="utf-8").splitlines() for name in pair]
+    sides = [read_lines(Path(options.data, f"{split}.{name}")) for name in pair]
     return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
 
 
@@ -112,6 +139,7 @@ def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTo
 
 def main() -> None:
     options, arguments = transformers.HfArgumentParser((Options, Arguments)).parse_args_into_dataclasses()
+    metric = bleu(options.target, options.bleu_tokenizer, force=True)  # refuses a missing library before the training
     torch.manual_seed(arguments.seed)
     data = {split: read(options, split) for split in ("train", "valid", "test")}
     changes = {"label_smoothing": options.label_smoothing, **json.loads(options.options)}
@@ -136,25 +164,37 @@ def main() -> None:
         tokens[tokens < 0] = tokenizer.pad_token_id
         return tokenizer.batch_decode(tokens, skip_special_tokens=True)
 
-    def bleu(predicted):
+    def score(predicted):
         found, references = texts_of(predicted.predictions), texts_of(predicted.label_ids)
-        return {"bleu": sacrebleu.corpus_bleu(found, [references], force=True).score}
+        return {"bleu": metric.corpus_score(found, [references]).score}
 
     with arguments.main_process_first():
         prepared = {
             name: rows.map(tokenise, batched=True, remove_columns=rows.column_names) for name, rows in data.items()
         }
-    further = {"compute_metrics": bleu, "callbacks": [transformers.EarlyStoppingCallback(options.patience)]}
+    folder = Path(arguments.output_dir)
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    stopping, state = transformers.EarlyStoppingCallback(options.patience), None
+    if last:  # how long the model has not been better belongs to what is resumed
+        state = TrainerState.load_from_json(Path(last, "trainer_state.json"))
+        counted = state.stateful_callbacks["EarlyStoppingCallback"]["attributes"]
+        stopping.early_stopping_patience_counter = counted["early_stopping_patience_counter"]
+    ended = stopping.early_stopping_patience_counter >= options.patience
+    if ended:
+        model = CapsuleForConditionalGeneration.from_pretrained(folder / Path(state.best_model_checkpoint or last).name)
+    further = {"compute_metrics": score, "callbacks": [stopping]}
     collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=model)
     trainer = Trainer(model, arguments, collator, prepared["train"], prepared["valid"], tokenizer, **further)
-    folder = Path(arguments.output_dir)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if folder.is_dir() else None)
+    if ended:
+        print(f"{folder}: ended by --patience {options.patience} after update {state.global_step}")
+    else:
+        trainer.train(resume_from_checkpoint=last)
     trainer.save_model()  # the best one
     found = texts_of(trainer.predict(prepared["test"], num_beams=5).predictions)
     references = [pair[options.target] for pair in data["test"]["translation"]]
     if trainer.is_world_process_zero():
         Path(folder, "test.txt").write_text("\n".join(found) + "\n", encoding="utf-8")
-        print(sacrebleu.corpus_bleu(found, [references], force=True))
+        print(metric.get_signature(), metric.corpus_score(found, [references]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Prints for each file its lines and the BLEU of a sample of them after Moses' tok
 import sys
 from pathlib import Path
 
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced, round_trip
 
 
@@ -14,7 +15,8 @@ def main() -> None:
     for name in sys.argv[1:]:
         lines = Path(name).read_text(encoding="utf-8").splitlines()
         language = name.rpartition(".")[2]
-        print(f"{language}\t{len(lines)}\t{round_trip(language, evenly_spaced(lines)):.1f}", flush=True)
+        score = round_trip(TextPreparation(language, "moses"), evenly_spaced(lines))
+        print(f"{language}\t{len(lines)}\t{score:.1f}", flush=True)
 
 
 if __name__ == "__main__":

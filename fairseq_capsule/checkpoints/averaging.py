@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import torch
 from omegaconf import OmegaConf
@@ -10,17 +10,22 @@ from torch import Tensor
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.baseline import RoutingOptions, other_computation
+from fairseq_capsule.checkpoints.belonging import Belonging, refuse_other
+from fairseq_capsule.checkpoints.loading import belonging_of, model_options, read_checkpoint
 
 
-def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
+def average_checkpoints(paths: Sequence[Path], routing_options: RoutingOptions) -> Dict[str, Any]:
     """Return a checkpoint that has the mean parameters of the checkpoints `paths`.
 
     The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
     are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
     validation score do not belong to the mean and are dropped. A file that is not a checkpoint, has no parameters, has
-    one that is NaN or infinite, or differs from the first in their names or shapes raises a UserError.
+    one that is NaN or infinite, or differs from the first raises a UserError: in their names or shapes, in words or
+    direction, or in an option of the computation, such as the number of heads or of iterations. `routing_options`
+    returns the names of the options that a config's mechanisms set.
     """
+    original: Optional[Tuple[Belonging, Any]] = None  # of the first checkpoint, with the options of its model
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}  # of the first checkpoint
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
@@ -33,6 +38,15 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
             shape, first = own.get(name, "missing"), shapes.get(name, "missing")
             if shape != first:
                 problem = f"parameter {name} is {shape}, in {paths[0]} it is {first}"
+                raise UserError(f"{path}: {problem}; average checkpoints of one model")
+        known, options = belonging_of(path, checkpoint), model_options(checkpoint)
+        if original is None:
+            original = known, options
+        else:
+            refuse_other(known, original[0])
+            difference = other_computation(options, original[1], routing_options)
+            if difference:
+                problem = f"its {difference[0]} is {difference[1]}, in {paths[0]} it is {difference[2]}"
                 raise UserError(f"{path}: {problem}; average checkpoints of one model")
         for name, tensor in checkpoint["model"].items():
             if tensor.is_floating_point():

@@ -3,18 +3,16 @@
 import logging
 import re
 from argparse import Namespace
-from collections.abc import Mapping
-from typing import Any, Callable, Collection, Dict, List, Set
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, Collection, Dict, List, Optional, Set, Tuple
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from omegaconf import MISSING, DictConfig, OmegaConf
 from torch import Tensor
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.loading import model_options
-from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 
 logger = logging.getLogger(__name__)
 
@@ -62,30 +60,45 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     logger.info(f"{path}: took {', '.join(taken)}")
 
 
-def refuse_other_computation(
-    config: Any, path: str, state: Dict[str, Any], routing_options: Callable[[Any], Set[str]]
-) -> None:
+RoutingOptions = Callable[[Any], Set[str]]  # returns the names of the options that a config's mechanisms set
+
+
+def refuse_other_computation(config: Any, path: str, state: Dict[str, Any], routing_options: RoutingOptions) -> None:
     """Refuse a baseline that computes something else with the same parameters, such as another number of heads.
 
     An option that determines the computation of the model with options `config`, or one of a mechanism in the baseline,
-    must not differ; otherwise a UserError is raised. Options without a value are not compared. `routing_options`
-    returns the names of the options that a config's mechanisms set.
+    must not differ; otherwise a UserError is raised. Options without a value are not compared.
     """
     options, own = _flat(model_options(state)), _flat(config)
     compared = routing_options(Namespace(**options)).union(filter(COMPUTATION.fullmatch, own))
-    for name in sorted(compared & options.keys() & own.keys()):
-        theirs, ours = options[name], own[name]
-        if theirs is not None and ours is not None and str(theirs) != str(ours):
-            values = f"is {str(theirs)[:40]!r}, but that of the model is {str(ours)[:40]!r}"
-            raise UserError(f"--init-from-baseline {path}: its {name} {values}; use the options of the baseline")
+    for name, theirs, ours in _differences(compared, options, own):
+        values = f"is {theirs}, but that of the model is {ours}"
+        raise UserError(f"--init-from-baseline {path}: its {name} {values}; use the options of the baseline")
+
+
+def other_computation(options: Any, others: Any, routing_options: RoutingOptions) -> Optional[Tuple[str, str, str]]:
+    """Return the first option with which two models of equal parameters compute something else, and both values.
+
+    They are the options of the models in two checkpoints. Options without a value are not compared.
+    """
+    first, second = _flat(options), _flat(others)
+    compared = routing_options(Namespace(**first)) | routing_options(Namespace(**second))
+    return next(_differences(compared.union(filter(COMPUTATION.fullmatch, first)), first, second), None)
+
+
+def _differences(
+    names: Set[str], first: Mapping[str, Any], second: Mapping[str, Any]
+) -> Iterator[Tuple[str, str, str]]:
+    for name in sorted(names & first.keys() & second.keys()):
+        one, other = first[name], second[name]
+        if one is not None and other is not None and str(one) != str(other):
+            yield name, repr(str(one)[:40]), repr(str(other)[:40])
 
 
 def init_from_baseline(
     model: BaseFairseqModel,
     path: str,
     state: Dict[str, Any],
-    source: Dictionary,
-    target: Dictionary,
     added: Collection[str],
     removed: Collection[str],
 ) -> None:
@@ -93,12 +106,11 @@ def init_from_baseline(
 
     The other parameters on both sides are logged. `state` is the checkpoint `path`; its parameters get their present
     names. `added` and `removed` are the names of parameters that mechanisms added to those of the baseline's kind or
-    removed. Another dictionary, other dimensions, other parameters than these, and separate embeddings that the model
-    shares raise a UserError.
+    removed. Other dimensions, other parameters than these, and separate embeddings that the model shares raise a
+    UserError.
     """
     label = f"--init-from-baseline {path}"
     baseline: Dict[str, Tensor] = state["model"]
-    refuse_other_dictionaries(label, state, source, target)
     model.upgrade_state_dict(baseline)
     own = model.state_dict()
     parameters = dict(model.named_parameters(remove_duplicate=False))

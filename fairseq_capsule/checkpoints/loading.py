@@ -1,12 +1,14 @@
 """Loading of fairseq's checkpoints. All commands, of fairseq and of this package, read them through `load`.
 
-It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`config`), because
+It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`safe_options`):
 fairseq evaluates several options as Python. Only this module patches fairseq:
 
 - In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours. torch itself stays as it is.
 - In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has loaded and broadcasts when several
   processes resume. Since torch 2.6 fairseq's own call fails at the config in it.
 - `file_utils.load_archive_file` unpacks tar archives for the hub. fairseq would write anywhere.
+- `checkpoint_utils.load_model_ensemble_and_task` compares the words and the direction of each model with those of the
+  task that is to use it (`belonging`). A task of fairseq has no hook that sees both.
 """
 
 import functools
@@ -16,19 +18,25 @@ import shutil
 import tarfile
 import tempfile
 import types
+import zipfile
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils, file_utils, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf, overwrite_args_by_name
 from fairseq.distributed import utils as distributed_utils
+from fairseq.logging import meters
+from fairseq.tasks.translation import TranslationTask
 
 from capsule_routing.errors import UserError, one_line
+from fairseq_capsule.checkpoints.belonging import Belonging, of_checkpoint, of_data, of_task, refuse_other
 from fairseq_capsule.checkpoints.safe_options import check_config
 
 FAIRSEQ_LOAD_ARCHIVE = file_utils.load_archive_file
+FAIRSEQ_LOAD_MODELS = checkpoint_utils.load_model_ensemble_and_task
 
 
 class NumberType:
@@ -63,9 +71,14 @@ class Numbers(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
+# fairseq's meters: numbers with a name. Its older versions saved them as objects of a module `fairseq.meters`.
+METERS = (meters.AverageMeter, meters.SumMeter, meters.ConcatTensorMeter, meters.TimeMeter, meters.StopwatchMeter)
+
 # What torch's unpickler uses for names in a pickle, in addition to its own. The second name is that of numpy 1.
 CLASSES: List[Any] = [
     Namespace,
+    *METERS,
+    *((meter, f"fairseq.meters.{meter.__name__}") for meter in METERS),
     (Numbers, "numpy._core.multiarray._reconstruct"),
     (Numbers, "numpy.core.multiarray._reconstruct"),
     (Numbers, "numpy.ndarray"),
@@ -91,6 +104,7 @@ def install() -> None:
         if not isinstance(module.torch, _StandIn):
             module.torch = _StandIn(module.torch, function)
     file_utils.load_archive_file = _load_archive
+    checkpoint_utils.load_model_ensemble_and_task = _load_models
 
 
 def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
@@ -98,10 +112,13 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
 
     A UserError says that it is damaged, that it contains something other than data, or that an option breaks a rule.
     """
-    name = getattr(file, "name", "checkpoint")
+    return _load(file, getattr(file, "name", "checkpoint"))
+
+
+def _load(file: Any, name: Any, **options: Any) -> Dict[str, Any]:
     try:
         with torch.serialization.safe_globals(CLASSES):
-            state: Dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+            state: Dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True, **options)
     except pickle.UnpicklingError as error:  # torch's message explains how to load the file anyway
         problem = "it is not a checkpoint, or contains something other than data, which was not run"
         raise UserError(f"{name}: not loaded: {problem}") from error
@@ -127,9 +144,35 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
 
 
 def read_options(path: Union[str, Path]) -> Dict[str, Any]:
-    """Read a checkpoint as it is in the file, options in plain dicts and Namespaces. Errors as in `read_checkpoint`."""
+    """Read a checkpoint as it is in the file, options in plain dicts and Namespaces. Errors as in `read_checkpoint`.
+
+    Its tensors are read from the file only when they are used.
+    """
+    if zipfile.is_zipfile(path):
+        return _load(str(path), path, mmap=True)
     with open(path, "rb") as file:
         return load(file)
+
+
+def read_belonging(path: Union[str, Path]) -> Belonging:
+    """Read the words and the direction of a checkpoint. Errors as in `read_checkpoint`."""
+    return belonging_of(path, read_options(path))
+
+
+def belonging_of(path: Union[str, Path], state: Mapping[str, Any]) -> Belonging:
+    """Return the words and the direction of the checkpoint `path`, whose content is `state`. Errors as above."""
+    try:
+        return of_checkpoint(str(path), state)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: it is not a checkpoint of fairseq ({type(error).__name__}: {error})") from error
+
+
+def override_options(state: Dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Replace options of a checkpoint that `read_checkpoint` returned, as fairseq's `--model-overrides` does."""
+    if state.get("args") is not None:
+        vars(state["args"]).update(overrides)
+    if state.get("cfg") is not None:
+        overwrite_args_by_name(state["cfg"], overrides)
 
 
 def model_options(state: Mapping[str, Any]) -> Any:
@@ -162,3 +205,35 @@ def _unpack(name: str, path: str) -> None:
         inside = list(folder.iterdir())
         os.remove(path)
         shutil.move(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, path)
+
+
+def _load_models(
+    filenames: Sequence[str],
+    arg_overrides: Optional[Dict[str, Any]] = None,
+    task: Any = None,
+    strict: bool = True,
+    suffix: str = "",
+    num_shards: int = 1,
+    state: Any = None,
+) -> Any:
+    """Load models as fairseq does. Foreign words, or another direction than that of the task, raise a UserError.
+
+    Without a task, each model gets that of its options, with the data in `arg_overrides`.
+    """
+    if state is not None or suffix or num_shards > 1:  # compared by the caller; shards have a model of no translation
+        return FAIRSEQ_LOAD_MODELS(filenames, arg_overrides, task, strict, suffix, num_shards, state)
+    models = []
+    for filename in filenames:
+        state = read_checkpoint(filename)
+        checkpoint = belonging_of(filename, state)
+        override_options(state, arg_overrides or {})
+        if isinstance(task, TranslationTask):
+            refuse_other(checkpoint, of_task(task))
+        elif task is None:
+            config = convert_namespace_to_omegaconf(state["args"]) if state.get("args") else state["cfg"]
+            kind = tasks.TASK_REGISTRY.get(config.task._name)
+            if isinstance(kind, type) and issubclass(kind, TranslationTask):
+                refuse_other(checkpoint, of_data(Path(str(config.task.data).split(os.pathsep)[0]), checkpoint))
+        (model,), cfg, task = FAIRSEQ_LOAD_MODELS([filename], None, task, strict, state=state)
+        models.append(model)
+    return models, cfg, task

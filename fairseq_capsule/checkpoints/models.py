@@ -2,21 +2,20 @@
 
 import contextlib
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.checkpoints.loading import read_checkpoint
-from fairseq_capsule.data.dictionaries import require_dictionaries
+from fairseq_capsule.checkpoints.belonging import of_data, refuse_other, refuse_several_directions
+from fairseq_capsule.checkpoints.loading import belonging_of, override_options, read_belonging, read_checkpoint
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 
@@ -25,19 +24,19 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     """Load a checkpoint's model in eval mode on the CPU, its config, and its task with binarised data.
 
     `overrides` replace options of the checkpoint, as in fairseq's `--model-overrides`. A broken checkpoint or
-    dictionary, a dictionary of another run, or options that do not fit the parameters raise a UserError. A missing file
-    raises an OSError.
+    dictionary, other words or another direction than those of its training, or options that do not fit the parameters
+    raise a UserError. A missing file raises an OSError. `source_lang` and `target_lang` in `overrides` name the
+    direction in which the data are read, whatever the names of its files.
     """
     options = {"data": str(data), **(overrides or {})}
     state = read_checkpoint(checkpoint)
     with building(checkpoint, "no model can be built from its options and parameters"):
         config = state.get("args") or state["cfg"]
         refuse_unknown_architecture(checkpoint, config.arch if isinstance(config, Namespace) else config.model._name)
-        require_dictionaries(str(checkpoint), state, data)
-        if isinstance(config, Namespace):
-            vars(config).update(options)
-        else:
-            overwrite_args_by_name(config, options)
+        known = belonging_of(checkpoint, state)
+        source, target = options.get("source_lang"), options.get("target_lang")
+        refuse_other(known, of_data(data, known, (source, target) if source and target else None))
+        override_options(state, options)
         (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
     return model.eval(), cfg, task
 
@@ -61,6 +60,13 @@ def building(
             raise
         reason = " ".join(str(error).split())[:300]
         raise UserError(f"{checkpoint}: {failure} ({type(error).__name__}: {reason}); {advice}") from error
+
+
+def require_one_direction(checkpoints: Iterable[Union[str, Path]]) -> None:
+    """Raise a UserError if checkpoints that are compared or used together translate in different directions."""
+    files = list(checkpoints)
+    if len(files) > 1:
+        refuse_several_directions([read_belonging(file) for file in files])
 
 
 def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:

@@ -2,26 +2,32 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
 )
+from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.mechanisms import MECHANISMS
+from capsule_routing.losses import Loss, smoothed_cross_entropy, weighted_sum
+from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
 from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.mechanisms.past_future import GuidedLossesConfig
 from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
+from fairseq_capsule.models.output_layers import OutputLayer, output_layer
+from fairseq_capsule.models.outputs import output_embeddings
 from fairseq_capsule.options import check_ranges, option, setting
 
+OUTPUT_LOGITS = ChoiceEnum(["auto", "blocks", "kept"])
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
+MAIN = "label_smoothed_cross_entropy"
 
 
 @dataclass
@@ -32,6 +38,12 @@ class RoutingLossesConfig(GuidedLossesConfig, LabelSmoothedCrossEntropyCriterion
     # checkpoint is refused.
     loss_weights: str = setting(
         "", "weights of losses of mechanisms of other packages: progress:0.5,other:0 (default: those of the package)"
+    )
+    output_logits: OUTPUT_LOGITS = setting(
+        "auto",
+        "the logits of a batch. blocks: computed a few words at a time, and discarded; kept: all at once, as in "
+        "fairseq; auto: blocks on a CPU, kept on a GPU. Models that change their logits, and --report-accuracy, keep "
+        "them",
     )
 
 
@@ -80,26 +92,69 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         self._check_heads(model)
         model.decoder.losses_computed = True  # the model warns of a criterion that does not say so
-        net_output = model(**sample["net_input"])
-        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+        layer = self._output_layer(model, sample)
+        if layer is None:
+            net_output = model(**sample["net_input"])
+        else:
+            features, extra = model(**sample["net_input"], features_only=True)
+            net_output = (None, extra)  # reading its logits is an error
+        losses = self._losses_of_mechanisms(model, net_output, sample)
+        weighted = {name: (self.weights[name], loss.value) for name, loss in losses.items()}
+        if layer is None:
+            loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+            added, values, _ = weighted_sum(weighted, output_embeddings(model)) if weighted else (0.0, {}, {})
+            loss = loss + added
+        else:
+            start, target = self.ignore_prefix_size, sample["target"]
+            padding_mask = target.eq(self.padding_idx)
+            weighted[MAIN] = (
+                1.0,
+                smoothed_cross_entropy(
+                    features[:, start:], target[:, start:], padding_mask[:, start:], self.eps, layer.bias
+                ),
+            )
+            loss, values, likelihoods = weighted_sum(weighted, layer.embeddings)
+            nll_loss = likelihoods[MAIN]
         counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
         sample_size = counts["nsentences"] if self.sentence_avg else counts["ntokens"]
         logging_output = {"nll_loss": nll_loss.data, **counts, "sample_size": sample_size}
-        for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-            if not any(self.weights[name] for name in mechanism.loss_weights):
-                continue
-            losses = mechanism.losses(model, net_output, sample, self.weights, self.cfg)
-            for name, (value, number, unit) in losses.items():
-                if name not in mechanism.loss_weights:
-                    raise ValueError(f"mechanism {mechanism.name}: its loss {name} is not in `loss_weights`")
-                loss = loss + self.weights[name] * value
-                logging_output[f"{name}_loss"] = value.data / unit
-                logging_output[f"{name}_count"] = number
+        for name, (_, number, unit) in losses.items():
+            logging_output[f"{name}_loss"] = values[name] / unit
+            logging_output[f"{name}_count"] = number
         logging_output["loss"] = loss.data
         if self.report_accuracy:
             n_correct, total = self.compute_accuracy(model, net_output, sample)
             logging_output["n_correct"], logging_output["total"] = n_correct.item(), total.item()
         return loss, sample_size, logging_output
+
+    def _weighted_mechanisms(self, model: BaseFairseqModel) -> List[Mechanism]:
+        """Return the mechanisms of a model with a loss that has a weight."""
+        active = active_mechanisms(getattr(model, "cfg", None))
+        return [mechanism for mechanism in active if any(self.weights[name] for name in mechanism.loss_weights)]
+
+    def _losses_of_mechanisms(
+        self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any]
+    ) -> Dict[str, Loss]:
+        losses: Dict[str, Loss] = {}
+        for mechanism in self._weighted_mechanisms(model):
+            own = mechanism.losses(model, net_output, sample, self.weights, self.cfg)
+            for name in own.keys() - mechanism.loss_weights.keys():
+                raise ValueError(f"mechanism {mechanism.name}: its loss {name} is not in `loss_weights`")
+            losses.update(own)
+        return losses
+
+    def _output_layer(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Optional[OutputLayer]:
+        """Return the output layer of a model if its logits need not be kept, otherwise None."""
+        form = str(self.cfg.output_logits)
+        if form == "kept" or form == "auto" and sample["target"].device.type != "cpu" or self.report_accuracy:
+            return None
+        if any(mechanism.needs_logits for mechanism in self._weighted_mechanisms(model)):
+            return None
+        theirs = LabelSmoothedCrossEntropyCriterion
+        own = type(self).compute_loss, type(self).get_lprobs_and_target
+        if own != (theirs.compute_loss, theirs.get_lprobs_and_target):  # a subclass with another loss
+            return None
+        return output_layer(model)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """fairseq's `--tokenizer prepared`: raw text is read as the prepared data was made, subwords included."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from fairseq.data.data_utils import infer_language_pair
@@ -11,7 +11,7 @@ from omegaconf import II
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, preparations
-from capsule_routing.text.preparation import TextPreparation
+from capsule_routing.text.preparation import TextPreparation, lower
 
 
 @dataclass
@@ -22,6 +22,7 @@ class PreparedTextConfig(FairseqDataclass):
         default=None,
         metadata={"help": "for --tokenizer prepared: OUT of the prepare script (default: the folder of the data)"},
     )
+    constraints: Optional[str] = II("generation.constraints")
     data: str = II("task.data")
     source_lang: Optional[str] = II("task.source_lang")
     target_lang: Optional[str] = II("task.target_lang")
@@ -45,6 +46,9 @@ class PreparedText:
         if sides is None:
             remedy = "name one by --prepared, or give the tokeniser and BPE of your own preparation"
             raise UserError(f"--tokenizer prepared: {data} is not the OUT of a prepare script; {remedy}")
+        if cfg.constraints and not _read_alike(*sides):
+            remedy = "leave --tokenizer out, and give subwords of the source and of the constraints, as in OUT/bpe"
+            raise UserError(f"--constraints: fairseq would prepare them as {source}, but they are {target}; {remedy}")
         return cls(*sides)
 
     def encode(self, line: str) -> str:
@@ -54,3 +58,13 @@ class PreparedText:
     def decode(self, line: str) -> str:
         """Return the raw text of a line of subwords."""
         return self.target.decode(line)
+
+
+def _read_alike(source: TextPreparation, target: TextPreparation) -> bool:
+    """Return whether a text of the target language becomes the same subwords when it is read as the source language.
+
+    fairseq has one function for sources and for constraints. Moses has rules for each language.
+    """
+    lowers_alike = not source.lower or lower(source.language, "Iİ") == lower(target.language, "Iİ")
+    same = replace(source, language="") == replace(target, language="")
+    return source.tokenizer != "moses" and lowers_alike and same

@@ -94,6 +94,7 @@ class Mechanism:
             can start from a baseline without a loss of quality.
         loss_weights: the default weight of each loss, by name. The criterion has the weights of the package's losses as
             options (`--bow-weight`); its option `--loss-weights NAME:NUMBER` sets those of other packages.
+        needs_logits: whether `losses` reads the logits. Then the criterion keeps them, which costs memory.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Mechanism:
     reads_layers: Tuple[str, ...] = ()
     starts_as_baseline: bool = False
     loss_weights: Mapping[str, float] = {}
+    needs_logits: bool = False
 
     def check(self, config: Any) -> None:
         """Raise a UserError if an option has a value that is not allowed. Called before a model is built."""
@@ -178,6 +180,7 @@ class Mechanism:
 
         The head of a loss is the submodule of the decoder part with the loss's name. With a weight of 0 it is frozen.
         In training `model` may be wrapped for several processes. `net_output` is what its forward returns for fairseq's
-        batch `sample`. `weights` has the weight of each loss, `options` the options of the criterion.
+        batch `sample`; its first item, the logits, is None unless `needs_logits`. `weights` has the weight of each
+        loss, `options` the options of the criterion.
         """
         return {}

@@ -122,7 +122,6 @@ class PastAndFuture(Mechanism):
             heads["bca"] = routed.heads.get("bca") or tuple(part.bca.parameters())
         return guided_losses(
             routed._replace(heads=heads),
-            model.decoder.output_embeddings,
             target,
             target.eq(model.decoder.dictionary.pad()),
             reduction=part.reduction,

@@ -8,7 +8,7 @@ from typing import Any, Dict
 from fairseq.models import BaseFairseqModel
 
 from capsule_routing.errors import UserError
-from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
+from fairseq_capsule.checkpoints.belonging import keep_belonging
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.mechanisms.attaching import loss_heads
 from fairseq_capsule.options import validated
@@ -24,8 +24,8 @@ class CapsuleModel(BaseFairseqModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints."""
-        keep_digests(task)
+        """Build the model as fairseq does, and store the words and the direction of the task in the checkpoints."""
+        keep_belonging(task)
         return super().build_model(cfg, task)
 
     @classmethod
@@ -81,8 +81,21 @@ class CapsuleModel(BaseFairseqModel):
             size = part.embed_tokens.num_embeddings
             if len(state_dict[name]) != size:
                 sizes = f"has {len(state_dict[name])} entries, but the data's has {size}"
-                raise UserError(f"the checkpoint's {side} dictionary {sizes}; {BINARISE}")
+                raise UserError(f"the checkpoint's {side} dictionary {sizes}; name data of its words")
         return super().load_state_dict(state_dict, *args, **kwargs)
+
+
+class FeaturesOnly(BaseFairseqModel):
+    """A mixin for an encoder-decoder model: its forward pass has fairseq's option `features_only`."""
+
+    def forward(
+        self, src_tokens: Any, src_lengths: Any, prev_output_tokens: Any, features_only: bool = False, **options: Any
+    ) -> Any:
+        """Compute as fairseq does. With `features_only` the first item is what the output layer reads, `[B, T, C]`."""
+        if not features_only:
+            return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **options)
+        return self.decoder.extract_features(prev_output_tokens, encoder_out, **options)
 
 
 def refuse_left_padded_targets(task: Any) -> None:

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from capsule_routing.errors import UserError
 from capsule_routing.functions import RoutingResult
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
-from fairseq_capsule.data.dictionaries import keep_digests
+from fairseq_capsule.checkpoints.belonging import keep_belonging
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source
 from fairseq_capsule.mechanisms.registry import check_mechanisms
-from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
+from fairseq_capsule.models.base import CapsuleModel, FeaturesOnly, refuse_left_padded_targets
 from fairseq_capsule.models.parts import attach, run_encoder_parts
 from fairseq_capsule.options import setting
 
@@ -185,13 +185,13 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, "states", (source, states))
 
 
-class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
+class CapsNMTModel(FeaturesOnly, CapsuleModel, models.FairseqEncoderDecoderModel):
     """CapsNMT, or its baseline with simple aggregation (Wang et al. 2019, Table 1)."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
-        keep_digests(task)
+        keep_belonging(task)
         refuse_left_padded_targets(task)
         config = cls.checked(cfg)
         source, target = task.source_dictionary, task.target_dictionary

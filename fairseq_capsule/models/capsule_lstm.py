@@ -14,7 +14,7 @@ from capsule_routing.modules import compile_routing
 from fairseq_capsule.mechanisms import Sizes, Source, Target
 from fairseq_capsule.mechanisms.past_future import PastFutureConfig
 from fairseq_capsule.mechanisms.registry import active_mechanisms, check_mechanisms, known_to, mechanisms, option_names
-from fairseq_capsule.models.base import CapsuleModel, refuse_left_padded_targets
+from fairseq_capsule.models.base import CapsuleModel, FeaturesOnly, refuse_left_padded_targets
 from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.parts import RunsParts, attach
 from fairseq_capsule.options import compile_option, setting
@@ -126,7 +126,7 @@ class CapsuleLSTMDecoder(RunsParts, LSTMDecoder):
         return self.embed_tokens.weight if self.share_input_output_embed else self.fc_out.weight
 
 
-class CapsuleLSTMModel(CapsuleModel, LSTMModel):
+class CapsuleLSTMModel(FeaturesOnly, CapsuleModel, LSTMModel):
     """fairseq's attentional LSTM with mechanisms. With all of them off it is identical to fairseq's."""
 
     @classmethod

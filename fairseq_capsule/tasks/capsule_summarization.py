@@ -4,7 +4,7 @@ import json
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Dict
+from typing import Any, Dict, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
 from hydra.core.config_store import ConfigStore
-from omegaconf import II
 from torch import Tensor
 
 from capsule_routing.errors import UserError
@@ -41,9 +40,6 @@ class CapsuleSummarizationConfig(base.CapsuleTranslationConfig):
     vocabulary: int = setting(3500, "maximum number of characters in a dictionary; a larger dictionary is refused")
     eval_rouge: bool = setting(False, "report ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters at validation")
     eval_rouge_args: str = setting('{"beam": 5}', "options of fairseq-generate for --eval-rouge, as a JSON object")
-    # Copied here so that setup_task can refuse wrong values early.
-    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
-    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
 
 
 @register_task("capsule_summarization", dataclass=CapsuleSummarizationConfig)
@@ -51,16 +47,12 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
     """`capsule_translation` from texts to summaries. The tokens are characters."""
 
     @classmethod
-    def setup_task(cls, cfg: CapsuleSummarizationConfig, **kwargs: Any) -> "CapsuleSummarizationTask":
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> Self:
         """Load the dictionaries. Raises a UserError if one has more characters than `--vocabulary`.
 
-        So it refuses words and subwords; also that ROUGE chooses the best checkpoint, but is not computed or maximised.
+        So it refuses words and subwords.
         """
-        metric = cfg.best_checkpoint_metric
-        if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
-            needed = "--eval-rouge and --maximize-best-checkpoint-metric"
-            raise UserError(f"--best-checkpoint-metric {metric} needs {needed}")
-        task: CapsuleSummarizationTask = super().setup_task(cfg, **kwargs)
+        task = super().setup_task(cfg, **kwargs)
         for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
             symbols = dictionary.symbols[dictionary.nspecial :]
             size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # these pad the size to a multiple

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Self, Sequence
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -13,12 +13,16 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import II, DictConfig, OmegaConf, open_dict
 from torch import Tensor, nn
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import first_raw_lines, preparations
+from capsule_routing.text.languages import has_spaces, has_words
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
-from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.belonging import keep_belonging, of_task, refuse_other
+from fairseq_capsule.checkpoints.loading import belonging_of, read_checkpoint, read_options
+from fairseq_capsule.checkpoints.restoring import Restored, refuse_ended_training, restored_checkpoint
 from fairseq_capsule.criterions import freeze_loss_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -26,6 +30,9 @@ from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.registry import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import check_ranges, setting
+from fairseq_capsule.tasks import restart
+from fairseq_capsule.tasks.metric import check_metric
+from fairseq_capsule.tasks.repeats import WordsSoFar
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
@@ -41,12 +48,18 @@ class CapsuleTranslationConfig(TranslationConfig):
     like_baseline: bool = setting(
         False, "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"
     )
+    from_other_languages: bool = setting(
+        False, "start also from a checkpoint of other languages, or of the other direction; its words must be the same"
+    )
     log_routing: bool = setting(
         False, "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."
     )
     log_routing_interval: int = setting(
         0, "log them also for the training batch of every N updates; 0: only at validation", lowest=0
     )
+    # Copied here so that setup_task can refuse wrong values early.
+    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
 
 
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
@@ -56,6 +69,21 @@ class CapsuleTranslationTask(TranslationTask):
     Batches are rebuilt in each epoch, with a seed from its number. Therefore a run that was stopped and resumed in any
     epoch gives the same result as a run without a stop.
     """
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> Self:
+        """Load the dictionaries. Languages that fairseq infers from the data become options of the checkpoints.
+
+        In a training, a metric of the best checkpoint that nothing computes, or its wrong direction, is a UserError.
+        """
+        if not kwargs.get("from_checkpoint"):
+            check_metric(cfg)
+        task: Self = super().setup_task(cfg, **kwargs)
+        saved = OmegaConf.select(cfg._get_root(), "task") if isinstance(cfg, DictConfig) else None
+        if saved is not None:  # `cfg` is a copy of it
+            with open_dict(saved):
+                saved.source_lang, saved.target_lang = cfg.source_lang, cfg.target_lang
+        return task
 
     @classmethod
     def load_dictionary(cls, filename: str) -> Dictionary:
@@ -81,10 +109,28 @@ class CapsuleTranslationTask(TranslationTask):
         Otherwise fairseq leaves out a last batch whose size 8 does not divide. It has the longest sentences of a set.
         """
         options["required_batch_size_multiple"] = 1
-        return super().get_batch_iterator(dataset, *args, **options)
+        batches = super().get_batch_iterator(dataset, *args, **options)
+        batches.__class__ = restart.ResumedBatches  # fairseq's method names the class of the iterator
+        return batches
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         return False
+
+    def get_checkpoint_dict(self) -> Dict[str, Any]:
+        """Return what fairseq's trainer adds to the state of a checkpoint."""
+        options = restart.options_of_training(self.cfg)
+        return {type(self).__name__: restart.state(options)} if options is not None else {}
+
+    def set_checkpoint_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take up what `get_checkpoint_dict` gave, when a training is resumed."""
+        restart.restore(saved, restart.options_of_training(self.cfg))
+
+    def build_generator(self, models: Any, args: Any, *further: Any, **options: Any) -> Any:
+        """Build fairseq's generator, whose `--no-repeat-ngram-size` also works without the CUDA extension."""
+        generator = super().build_generator(models, args, *further, **options)
+        if getattr(generator, "repeat_ngram_blocker", None) is not None:
+            generator.repeat_ngram_blocker = WordsSoFar(args.no_repeat_ngram_size)
+        return generator
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
@@ -92,26 +138,45 @@ class CapsuleTranslationTask(TranslationTask):
         With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
         check_ranges(self.cfg, CapsuleTranslationConfig)
+        if self.cfg.eval_bleu and not from_checkpoint:
+            _refuse_bleu_of_sentences(self.cfg)
+        training = None if from_checkpoint else restart.options_of_training(self.cfg)
+        if training is not None:
+            restart.begin_training(training)
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
-        other = _finetuned_from(cfg)
+        options = _options_of(cfg, "checkpoint")
+        other = getattr(options, "finetune_from_model", None)
         if self.cfg.init_from_baseline and other:
             raise UserError(f"--init-from-baseline and --finetune-from-model {other} exclude each other; give one")
+        restored = None if from_checkpoint else restored_checkpoint(options)
+        state = read_options(restored.path) if restored else {}
+        if restored:
+            self._refuse_other(restored.path, state)
+            refuse_ended_training(restored, state, options, _options_of(cfg, "optimization"))
         path = None if from_checkpoint else self.cfg.init_from_baseline
         baseline = read_checkpoint(path) if path else {}
+        if path:
+            self._refuse_other(f"--init-from-baseline {path}", baseline)
         if self.cfg.like_baseline and not from_checkpoint:
             if not path:
                 raise UserError("--like-baseline needs --init-from-baseline, which names the checkpoint")
             take_architecture(cfg, path, baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
+        if not from_checkpoint:
+            keep_belonging(self)
+        if restored:
+            _refuse_plain_model(restored, state, model)
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
             raise UserError("--log-routing: the model has no routing; leave the option out")
         if path:
             refuse_other_computation(cfg, path, baseline, routing_options)
-            dictionaries = self.source_dictionary, self.target_dictionary
-            init_from_baseline(model, path, baseline, *dictionaries, *changed_parameters(model))
+            init_from_baseline(model, path, baseline, *changed_parameters(model))
         return model
+
+    def _refuse_other(self, name: str, state: Mapping[str, Any]) -> None:
+        refuse_other(belonging_of(name, state), of_task(self), not self.cfg.from_other_languages)
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
         """Build a criterion, attach it to the model, which fairseq builds first, and freeze heads without a loss."""
@@ -152,13 +217,42 @@ class CapsuleTranslationTask(TranslationTask):
         log_means(logging_outputs, "routing_")
 
 
-def _finetuned_from(cfg: Any) -> Optional[str]:
-    """Return `--finetune-from-model` of the training that builds a model with options `cfg`.
+def _refuse_bleu_of_sentences(cfg: CapsuleTranslationConfig) -> None:
+    """Refuse a BLEU that takes whole sentences for words, as where subwords of Japanese are joined.
+
+    It stays near 0 whatever the model learns, so fairseq would keep the first checkpoint as the best one.
+    """
+    joined, language = cfg.eval_bleu_remove_bpe, cfg.target_lang
+    if has_spaces(language) or (not joined and cfg.eval_bleu_detok == "space"):
+        return
+    data = utils.split_paths(cfg.data)[0]
+    prepared = preparations(data, cfg.source_lang, language)
+    if prepared is None:
+        cut = joined != "sentencepiece"
+    elif prepared[1].tokenizer == "characters":
+        cut = False
+    else:
+        cut = prepared[1].tokenizer == "jieba" or has_words(first_raw_lines(data, "valid", language))
+    if not cut or cfg.eval_bleu_detok != "space":
+        problem = f"--eval-bleu: no spaces separate the words of {language}, so BLEU of joined subwords stays near 0"
+        remedy = "leave out --eval-bleu-remove-bpe and --eval-bleu-detok, and give --eval-tokenized-bleu"
+        raise UserError(f"{problem}; {remedy}: BLEU of subwords")
+
+
+def _options_of(cfg: Any, group: str) -> Any:
+    """Return a group of options of the training that builds a model with options `cfg`; None if it is not known.
 
     fairseq passes the model's part of the whole config, or, to models without a dataclass, all options.
     """
-    options = OmegaConf.select(cfg._get_root(), "checkpoint") if isinstance(cfg, DictConfig) else cfg
-    return getattr(options, "finetune_from_model", None)
+    return OmegaConf.select(cfg._get_root(), group) if isinstance(cfg, DictConfig) else cfg
+
+
+def _refuse_plain_model(restored: Restored, state: Mapping[str, Any], model: BaseFairseqModel) -> None:
+    """Raise a UserError if a checkpoint lacks what mechanisms add to a model, because it is of a plain model."""
+    missing = sorted(changed_parameters(model)[0] - state["model"].keys())
+    if missing:
+        problem = f"it has no {missing[0]}, which a mechanism adds"
+        raise UserError(f"{restored}: {problem}; start from a plain model by --init-from-baseline {restored.path}")
 
 
 def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:

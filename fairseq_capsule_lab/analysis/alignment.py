@@ -14,6 +14,8 @@ from fairseq_capsule_lab.values import shown
 # (source word, target word), both counted from 0
 Links = Set[Tuple[int, int]]
 
+MOST_WORDS = 1024  # eflomal gives no link to a sentence of so many words
+
 NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 
@@ -30,6 +32,9 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
         from eflomal import Aligner
     except ModuleNotFoundError as error:
         raise missing_library(error) from error
+    long = sum(max(len(source.split()), len(target.split())) >= MOST_WORDS for source, target in zip(sources, targets))
+    if long:
+        print(f"{long} pairs have {MOST_WORDS:,} words or more on a side: eflomal gives them no link", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         files = [os.path.join(folder, name) for name in ("forward", "backward")]
         Aligner().align(

@@ -12,6 +12,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.languages import bleu, has_spaces, has_words
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.mechanisms.registry import active_mechanisms, mechanisms
 from fairseq_capsule.options import option
@@ -64,12 +65,13 @@ def quality(
     lenpen: float,
     lowercase: bool = False,
     tokenised: Optional[bool] = None,
+    tokeniser: Optional[str] = None,
 ) -> Tuple[float, float]:
     """Tokenised BLEU and NLL of a model.
 
-    The BLEU is that of `fairseq-generate --remove-bpe`. If the subwords are pieces of SentencePiece, the joined text is
-    tokenised by Moses, as `fairseq-capsule score` does. The NLL is in bits per target token, as `fairseq-validate`
-    reports it.
+    The BLEU is that of `fairseq-generate --remove-bpe`. If the subwords are pieces of SentencePiece, or no spaces
+    separate the words of the references, the joined text has the `default_tokens` of the language, as in
+    `fairseq-capsule score`. The NLL is in bits per target token, as `fairseq-validate` reports it.
     """
     generator = task.build_generator([model], Namespace(beam=beam, lenpen=lenpen))
     dictionary = task.target_dictionary
@@ -84,10 +86,10 @@ def quality(
             references.append(dictionary.string(reference, escape_unk=True))
     subwords = subwords_of(references)
     texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
-    if tokenised is False or (tokenised is None and subwords == "sentencepiece"):
-        texts = [default_tokens(lines, task.cfg.target_lang) for lines in texts]
-    bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
-    return bleu, nll / tokens
+    if tokenised is False or (tokenised is None and subwords == "sentencepiece") or not has_words(texts[1]):
+        texts = [default_tokens(lines, task.cfg.target_lang, tokeniser=tokeniser) for lines in texts]
+    score = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
+    return score, nll / tokens
 
 
 def analyze_iterations(
@@ -101,8 +103,9 @@ def analyze_iterations(
     lenpen: float,
     lowercase: bool,
     tokenised: Optional[bool],
+    tokeniser: Optional[str] = None,
 ) -> Analysis:
-    """The quality of every checkpoint with every number of iterations; the last four are arguments of `quality`.
+    """The quality of every checkpoint with every number of iterations; the last five are arguments of `quality`.
 
     Raises:
         UserError: a model has no routing, or its weights do not allow a number (checked before the first translation);
@@ -110,7 +113,9 @@ def analyze_iterations(
     """
     options = []
     for path in checkpoints:
-        model, cfg, _ = load_with_data(path, data)
+        model, cfg, task = load_with_data(path, data)
+        if not has_spaces(task.cfg.target_lang):  # others have the tokens of Moses
+            bleu(task.cfg.target_lang, tokeniser)  # a missing library is refused before the translation
         setting = routing_option(str(path), model, choice)
         for number in numbers:
             try:
@@ -123,7 +128,7 @@ def analyze_iterations(
         for number in numbers:
             model, _, task = load_with_data(path, data, {setting: number})
             samples = batches(path, task, split, f"{name}, {number} iterations")
-            figures = quality(model, task, samples, beam, lenpen, lowercase, tokenised)
+            figures = quality(model, task, samples, beam, lenpen, lowercase, tokenised, tokeniser)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})
     title = "Routing iterations at inference"

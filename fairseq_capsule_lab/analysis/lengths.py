@@ -4,15 +4,17 @@ The figures of the papers: Zheng et al. 2019, Fig. 5; Weng et al. 2020, Fig. 5; 
 """
 
 from dataclasses import dataclass
-from typing import Dict, List, Sequence
+from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
+from capsule_routing.text.languages import has_words
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis, series
 from fairseq_capsule_lab.evaluation.scores import Measure
 
-EDGES = (10, 20, 30, 40, 50)
+EDGES = (10, 20, 30, 40, 50)  # words
+GROUPS = 5  # of lengths in characters, which have no usual bounds
 
 # Label of a range of source lengths → numbers of its sentences.
 Groups = Dict[str, List[int]]
@@ -21,7 +23,7 @@ Groups = Dict[str, List[int]]
 @dataclass(frozen=True)
 class LengthRow:
     system: str = column("system")
-    words: str = column("source words")
+    words: str = column("source length")
     sentences: int = column("sentences")
     bleu: float = column("BLEU")
     length_ratio: float = column("length ratio", digits=3)
@@ -73,17 +75,30 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
     return rows
 
 
-def analyze_lengths(names: Sequence[str], measure: Measure, groups: Groups) -> Analysis:
-    """An analysis with the table and the chart of `by_length`."""
+def analyze_lengths(names: Sequence[str], measure: Measure, groups: Groups, unit: str) -> Analysis:
+    """An analysis with the table and the chart of `by_length`; `unit` is one of `source_lengths`."""
     rows = by_length(names, measure, groups)
     title = "By the length of the source"
+    split = ", split at spaces" if unit == "words" else ""
     text = (
-        f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
-        f"subwords joined, split at spaces; {len(measure.systems[0])} sentences."
+        f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source length: {unit} of the S- lines "
+        f"with subwords joined{split}; {len(measure.systems[0])} sentences."
     )
     panels = series(rows, {measure.label: "bleu", "length ratio": "length_ratio"})
     ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
-    return make_analysis("lengths", title, text, rows, lines(panels, ticks, "words of the source (sentences)", title))
+    return make_analysis("lengths", title, text, rows, lines(panels, ticks, f"{unit} of the source (sentences)", title))
+
+
+def source_lengths(sentences: Sequence[str]) -> Tuple[List[int], str]:
+    """The length of each sentence and its unit: words, or characters of a text whose words no spaces separate."""
+    if has_words(sentences):
+        return word_counts(sentences), "words"
+    return [len("".join(sentence.split())) for sentence in sentences], "characters"
+
+
+def default_groups(lengths: Sequence[int], unit: str) -> Groups:
+    """Group sentences by their length in a unit of `source_lengths`."""
+    return intervals(lengths, EDGES) if unit == "words" else equal_groups(lengths, GROUPS)
 
 
 def word_counts(sentences: Sequence[str]) -> List[int]:

@@ -10,6 +10,7 @@ import click
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.cli.arguments import (
     CHECKPOINTS,
@@ -54,10 +55,11 @@ analyze = Group(
 @command("lengths", "transformer.out capsule.out --names Transformer --names Capsules --out analysis", group=analyze)
 @OUTPUTS
 @arguments.INTERVALS
-@option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words.")
+@option("--longer-than", whole_numbers(0, MOST), "N,N,…", "One group for each N: more than N words, or characters.")
 @option("--groups", click.IntRange(1, 1000), "N", "N groups of about equal size.")
 @option("--lang", arguments.language_code, "LANG", "Language of the translations, for text that is not tokenised.")
 @LOWERCASE
+@arguments.BLEU_TOKENIZER
 @EVERY_KIND
 def lengths(
     outputs: Sequence[Path],
@@ -68,6 +70,7 @@ def lengths(
     groups: int | None,
     lang: str | None,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     out: Path,
     names: Sequence[str],
     as_json: bool,
@@ -77,27 +80,30 @@ def lengths(
     from fairseq_capsule_lab.analysis import lengths
 
     translations = _read(outputs, tokenized, remove_bpe)
-    counts = lengths.word_counts(translations[0].sources)
+    counts, unit = lengths.source_lengths(translations[0].sources)
     if groups:
         of_lengths = lengths.equal_groups(counts, groups)
     elif longer_than:
         of_lengths = lengths.longer_than(counts, longer_than)
         if not of_lengths:
-            raise UserError(f"--longer-than: no source has more than {min(longer_than)} words")
+            raise UserError(f"--longer-than: no source has more than {min(longer_than)} {unit}")
+    elif intervals:
+        of_lengths = lengths.intervals(counts, intervals)
     else:
-        of_lengths = lengths.intervals(counts, intervals or lengths.EDGES)
-    measure = _bleu(translations, lang, lowercase)
-    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths), out, as_json)
+        of_lengths = lengths.default_groups(counts, unit)
+    measure = _bleu(translations, lang, lowercase, bleu_tokenizer)
+    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths, unit), out, as_json)
 
 
-def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool) -> "Measure":
+def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool, tokeniser: str | None) -> "Measure":
     """The measure that `score` reports under the same name."""
+    from capsule_routing.text.languages import has_words
     from fairseq_capsule_lab.evaluation.scores import measures
 
     for output in outputs:
-        if not output.tokenised and not lang:
+        if not lang and not (output.tokenised and has_words(output.targets)):
             raise UserError(f"{output.path}: not tokenised, and its language is unknown; give --lang")
-    of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase)
+    of_outputs = measures(outputs, [outputs[0].targets], lang or "en", lowercase, tokeniser=tokeniser)
     return next(measure for measure in of_outputs if measure.name == "tokenised_bleu")
 
 
@@ -200,8 +206,9 @@ def routing(
 @option("--iterations", whole_numbers(1, 100), "SET", "Numbers of iterations, such as 1-5 or 1,3.", default="1-5")
 @option("--option", given, "NAME", "The option that sets them, for a model with several routings.")
 @arguments.BEAM
-@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=1)
+@option("--lenpen", arguments.LENGTH_PENALTY, "X", "Length penalty.", default=defaults.LENGTH_PENALTY)
 @LOWERCASE
+@arguments.BLEU_TOKENIZER
 @option("--tokenized", click.Choice(["auto", "yes", "no"]), "", TOKENISED, default="auto")
 @EVERY_KIND
 def iterations(
@@ -213,6 +220,7 @@ def iterations(
     beam: int,
     lenpen: float,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     tokenized: str,
     out: Path,
     names: Sequence[str],
@@ -233,6 +241,7 @@ def iterations(
         lenpen=lenpen,
         lowercase=lowercase,
         tokenised=TOKENISED[tokenized],
+        tokeniser=bleu_tokenizer,
     )
     _write(analysis, out, as_json)
 

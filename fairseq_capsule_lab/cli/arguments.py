@@ -5,13 +5,14 @@ A wrong number or choice is a `click.UsageError` (exit status 2). A wrong file o
 called.
 """
 
+import functools
 import glob
 import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.files import regular_file
 from capsule_routing.text.folders import binarised_folder, prepared_folder
 from capsule_routing.text.number_sets import number_set
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli.commands import Decorator, argument, flag, note, option, together
 
 if TYPE_CHECKING:
@@ -186,11 +188,19 @@ NOT_RUN = "Print the commands of other programs, and run nothing."
 DRY_RUN = flag("--dry-run", NOT_RUN)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line.")
 LOWERCASE = flag("--lowercase", "Ignore case.")
+BY_LANGUAGE = (
+    "Tokeniser of BLEU, a name of sacreBLEU.  [default: by the language zh, ja-mecab (extra japanese), ko-mecab (extra "
+    "korean), for other scripts without spaces char, otherwise 13a]"
+)
+BLEU_TOKENIZER = option("--bleu-tokenizer", given, "NAME", BY_LANGUAGE)
 NAME = "The name of a system; once for each, in their order.  [default: their paths]"
 NAMES = option("--names", given, "NAME", NAME, multiple=True)
 LENGTH_PENALTY = number(-MOST, MOST)
-BEAM = option("--beam", positive_int, "N", "Beam size.", default=5)
-BOUNDS = "Upper bounds of the length groups, in words of the source.  [default: 10,20,30,40,50]"
+BEAM = option("--beam", positive_int, "N", "Beam size.", default=defaults.BEAM)
+BOUNDS = (
+    "Upper bounds of the length groups, in words of the source, or in characters if no spaces separate its words.  "
+    "[default: 10,20,30,40,50 words; five groups of about equal size of characters]"
+)
 INTERVALS = option("--intervals", whole_numbers(0, MOST), "N,N,…", BOUNDS)
 EXTERNAL = option(
     "--external",
@@ -226,11 +236,27 @@ MODEL = together(
     option("--tokenizer", click.Choice(["moses", "space"]), "", "Only for such data: fairseq's tokeniser of raw text."),
     USER_DIR,
 )
+
+
+def _of_one_direction(function: Any) -> Any:
+    """Let a command refuse models of different directions before it loads one."""
+
+    @functools.wraps(function)
+    def checked(checkpoints: Sequence[Path], *arguments: Any, **options: Any) -> Any:
+        from fairseq_capsule.checkpoints.models import require_one_direction
+
+        require_one_direction(checkpoints)
+        return function(checkpoints, *arguments, **options)
+
+    return checked
+
+
 # Several trained models, and their data.
 CHECKPOINTS = together(
     argument("checkpoints", input_file, "The trained models.", "CHECKPOINT", many=True),
     option("--data", data_folder, "DATA", DATA, required=True),
     USER_DIR,
+    _of_one_direction,
 )
 
 

@@ -24,6 +24,7 @@ def average(inputs: Sequence[Path], last: int | None, best: int | None, updates:
     import torch
 
     from fairseq_capsule.checkpoints.averaging import average_checkpoints
+    from fairseq_capsule.mechanisms.registry import routing_options
     from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
     one_of({"--last": last, "--best": best})
@@ -47,7 +48,7 @@ def average(inputs: Sequence[Path], last: int | None, best: int | None, updates:
             raise UserError("--updates chooses from a folder; give a folder with --last N or --best N")
         if not output:
             raise UserError("--output is missing, which the average of named files needs; give --output FILE")
-    checkpoint = average_checkpoints(paths)
+    checkpoint = average_checkpoints(paths, routing_options)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
     write_whole(output, serialised.getvalue())

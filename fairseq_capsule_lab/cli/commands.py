@@ -1,5 +1,6 @@
 """A command of this package, and short forms of its arguments and options on click."""
 
+import io
 import logging
 import os
 import sys
@@ -103,6 +104,8 @@ def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_us
         Ctrl-C; 141 if the reader of the output has ended.
     """
     _keep_root_logger()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
     try:
         context = make_context()
         with context:

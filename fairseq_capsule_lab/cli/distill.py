@@ -4,16 +4,19 @@ from pathlib import Path
 
 import click
 
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli.arguments import DRY_RUN, LENGTH_PENALTY, data_folder, given, input_file, positive_int
 from fairseq_capsule_lab.cli.commands import argument, command, option
+
+LENPEN = "Length penalty of the teacher, as in Wang et al. 2019."
 
 
 @command("distill", "runs/teacher/checkpoint_best.pt data/multi30k data/distilled")
 @argument("teacher", input_file, "A checkpoint of any translation model that fairseq and this package load.")
 @argument("data", data_folder, "OUT of a prepare script or its bin, with the teacher's languages and dictionaries.")
 @argument("out", given, "The folder to make.")
-@option("--beam", positive_int, "N", "Beam size of the teacher.", default=8)
-@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty of the teacher, as in Wang et al. 2019.", default=0.8)
+@option("--beam", positive_int, "N", "Beam size of the teacher.", default=defaults.TEACHER_BEAM)
+@option("--lenpen", LENGTH_PENALTY, "X", LENPEN, default=defaults.TEACHER_LENGTH_PENALTY)
 @option("--shards", positive_int, "N", "Pieces of the training set. Finished ones survive an interruption.", default=32)
 @option("--processes", positive_int, "N", "Pieces to translate at the same time.  [default: one a GPU, or one a core]")
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of a process.", default=4096)

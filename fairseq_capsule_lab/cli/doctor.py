@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from capsule_routing import __version__
+from capsule_routing.errors import UserError
+from capsule_routing.text.languages import EXTRAS, bleu, bleu_tokeniser
 from fairseq_capsule_lab.cli.commands import command
 from fairseq_capsule_lab.processes import FORKS, versions
 
@@ -39,6 +41,7 @@ def doctor() -> int:
     checks: dict[str, Callable[[], Finding]]
     checks = {name: functools.partial(library, name, accepted) for name, accepted in required.items()}
     checks |= {"Python": python_version, "GPU": gpus, "fairseq": fairseq_and_plugin}
+    checks |= {f"BLEU of {language}": functools.partial(bleu_of, language) for language in ("ja", "ko")}
     failed = []
     for name, check in checks.items():
         try:
@@ -125,6 +128,17 @@ def fairseq_and_plugin() -> Finding:
         importlib.import_module(module)
     version = installed[0] if installed else fairseq.__version__
     return Finding("ok", f"{version}, {fairseq.__path__[0]}; the plugin is registered")
+
+
+def bleu_of(language: str) -> Finding:
+    """Whether BLEU of a language can be computed. Only its own users need the library of its tokeniser."""
+    name = bleu_tokeniser(language)
+    try:
+        bleu(language)
+    except UserError:
+        fix = f"pip install '{NAME}[{EXTRAS[name]}]'"
+        return Finding("info", f"{name}: not installed; only scores of this language need it", fix)
+    return Finding("ok", name)
 
 
 def fix_fairseq() -> str:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import click
 
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli.arguments import (
+    BLEU_TOKENIZER,
     DRY_RUN,
     LENGTH_PENALTY,
     LOWERCASE,
@@ -22,6 +24,12 @@ CHECKPOINTS = (
     "Average last:N or best:N, or take one file of RUN.  [default: last:N, where N is checkpoint.keep_last_epochs or "
     "keep_interval_updates of the configuration, or fewer if there are fewer; without either, checkpoint_best.pt]"
 )
+LENPEN = f"Length penalty.  [default: generation.lenpen of the configuration, or {defaults.LENGTH_PENALTY:g}]"
+NBEST = f"Translations to keep.  [default: generation.nbest of the configuration, or {defaults.NBEST}]"
+LONGEST = "Most tokens of a translation; the rest is cut.  [default: generation.max_len_b of the configuration, or 200]"
+REPEATS = (
+    "No N tokens twice in a translation.  [default: generation.no_repeat_ngram_size of the configuration, or 0: off]"
+)
 PLUGIN = "The plugin that defines the model, if it is your own. It is a program, so RUN alone cannot name it."
 
 
@@ -30,11 +38,14 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @argument("data", prepared_data, DATA)
 @option("--split", given, "NAME", SPLITS, multiple=True)
 @option("--checkpoints", given, "WHICH", CHECKPOINTS)
-@option("--beam", positive_int, "N", "Beam size.  [default: generation.beam of the configuration, or 5]")
-@option("--lenpen", LENGTH_PENALTY, "X", "Length penalty.  [default: generation.lenpen of the configuration, or 1]")
-@option("--nbest", positive_int, "N", "Translations to keep.  [default: generation.nbest of the configuration, or 1]")
+@option("--beam", positive_int, "N", f"Beam size.  [default: generation.beam of the configuration, or {defaults.BEAM}]")
+@option("--lenpen", LENGTH_PENALTY, "X", LENPEN)
+@option("--nbest", positive_int, "N", NBEST)
+@option("--max-len-b", positive_int, "N", LONGEST)
+@option("--no-repeat-ngram-size", click.IntRange(0, 100), "N", REPEATS)
 @option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
 @LOWERCASE
+@BLEU_TOKENIZER
 @option("--against", input_folder, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
 @option("--results", given, "NAME", "Name of the output folder.", default="evaluation")
 @option("--user-dir", given, "DIR", PLUGIN)
@@ -47,8 +58,11 @@ def evaluate(
     beam: int | None,
     lenpen: float | None,
     nbest: int | None,
+    max_len_b: int | None,
+    no_repeat_ngram_size: int | None,
     max_tokens: int,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     against: Path | None,
     results: str,
     user_dir: str | None,
@@ -69,8 +83,11 @@ def evaluate(
         beam=beam,
         lenpen=lenpen,
         nbest=nbest,
+        max_len_b=max_len_b,
+        no_repeat_ngram_size=no_repeat_ngram_size,
         max_tokens=max_tokens,
         lowercase=lowercase,
+        bleu_tokenizer=bleu_tokenizer,
         against=against,
         results=results,
         user_dir=user_dir,

@@ -1,4 +1,4 @@
-"""`fairseq-capsule filter`: the steps of scripts/prepare-wmt*.sh that no other tool does.
+"""`fairseq-capsule filter`: the steps of scripts/prepare-wmt*.sh.
 
 A filter of lines reads standard input and writes standard output. It uses all cores, keeps the order of the lines, and
 holds only a few blocks of them in memory. A filter of pairs reads two parallel files and writes two.
@@ -10,16 +10,20 @@ from pathlib import Path
 
 import click
 
-from capsule_routing.text.preparation import cut_chinese, split_into_subwords
-from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, number, positive_int
-from fairseq_capsule_lab.cli.commands import Group, argument, command, option, together
-from fairseq_capsule_lab.corpora import subwords
+from capsule_routing.errors import UserError
+from capsule_routing.text.languages import bleu, bleu_tokeniser, has_spaces
+from capsule_routing.text.preparation import cut_chinese, moses, split_into_subwords
+from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, language_code, number, positive_int
+from fairseq_capsule_lab.cli.commands import Group, argument, command, flag, option, together
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
+from fairseq_capsule_lab.corpora.recipe import TOOLS
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
+from fairseq_capsule_lab.corpora.unknown import MOST as MOST_UNKNOWN
+from fairseq_capsule_lab.corpora.unknown import require_known
 from fairseq_capsule_lab.manifests import manifest_lines
 
 LOG = "/dev/stderr"  # what worker processes print
-MODELS = {"sentencepiece": "unigram", "sentencepiece-bpe": "bpe"}
 PAIRS = together(
     argument("source", input_file, "Plain, .gz, .sgm or .xml."),
     argument("target", input_file, "The parallel text of the other language."),
@@ -28,9 +32,22 @@ PAIRS = together(
 
 filter = Group(
     "filter",
-    help="The steps of scripts/prepare-wmt*.sh that no other tool does.",
+    help="The steps of scripts/prepare-wmt*.sh.",
     example="chinese-words <train.zh >words.zh",
 )
+
+
+@command("moses-words", "--drop-controls --split-hyphens de <train.de >words.de", group=filter)
+@flag("--drop-controls", "Drop control and format characters.")
+@flag("--split-hyphens", "Split words at hyphens.")
+@argument("language", str, "Its name in Moses.")
+def moses_words(language: str, drop_controls: bool, split_hyphens: bool) -> None:
+    """Normalise punctuation and tokenise, as sacremoses does, with XML escapes."""
+    _filter_lines(partial(_words_of_moses, options=(language, True, drop_controls, split_hyphens)))
+
+
+def _words_of_moses(_: str, line: str, options: tuple[str, bool, bool, bool]) -> str:
+    return moses(*options).words(line)
 
 
 @command("chinese-words", "<train.zh >words.zh", group=filter)
@@ -39,11 +56,24 @@ def chinese_words() -> None:
     _filter_lines(cut_chinese)
 
 
-@command("pieces", "sentencepiece.model <train.en >pieces.en", group=filter)
-@argument("model", input_file, "The model of SentencePiece.")
-def cut_into_pieces(model: Path) -> None:
-    """Cut text into the pieces of a SentencePiece model."""
-    _filter_lines(partial(split_into_subwords, subwords="sentencepiece", codes={"": str(model)}))
+@command("subwords", "codes <train.en >subwords.en", group=filter)
+@argument("codes", input_file, "Merges of subword-nmt, or the model of SentencePiece.")
+def cut_into_subwords(codes: Path) -> None:
+    """Cut text into subwords by the merges of subword-nmt or a model of SentencePiece."""
+    with open(codes, "rb") as file:
+        tool = "subword-nmt" if file.read(9) == b"#version:" else "sentencepiece"
+    _filter_lines(partial(split_into_subwords, subwords=tool, codes={"": str(codes)}))
+
+
+@command("bleu-tokenizer", "de", group=filter)
+@argument("language", language_code, "The language of the translations.", "LANG")
+def print_bleu_tokenizer(language: str) -> None:
+    """Print sacreBLEU's tokeniser of a language whose words spaces separate. Others need evaluate.sh."""
+    if not has_spaces(language):
+        problem = f"no spaces separate the words of {language}, so Moses makes no words of it"
+        raise UserError(f"{problem}; take scripts/evaluate.sh")
+    bleu(language)
+    print(bleu_tokeniser(language))
 
 
 def _filter_lines(change: Filter) -> None:
@@ -55,15 +85,15 @@ def _filter_lines(change: Filter) -> None:
         filter_stream(change, source, target, log)
 
 
-@command("learn-pieces", "--kind sentencepiece --size 32000 joint.model train.en train.de", group=filter)
-@option("--kind", click.Choice(list(MODELS)), "", "Its unigram model, or its BPE.", required=True)
-@option("--size", positive_int, "N", "The largest number of pieces.", required=True)
-@argument("model", Path, "The file to write.")
+@command("learn-subwords", "--bpe subword-nmt --merges 32000 codes train.en train.de", group=filter)
+@option("--bpe", click.Choice(TOOLS), "", "The tool; sentencepiece is its unigram model.", required=True)
+@option("--merges", positive_int, "N", "Merges of subword-nmt, or pieces of SentencePiece.", required=True)
+@argument("codes", Path, "The file to write.")
 @argument("texts", input_file, "The training texts.", "TEXT", many=True)
-def learn_pieces(kind: str, size: int, model: Path, texts: Sequence[Path]) -> None:
-    """Learn a SentencePiece model from texts."""
+def learn_from_texts(bpe: str, merges: int, codes: Path, texts: Sequence[Path]) -> None:
+    """Learn the merges of subword-nmt or a model of SentencePiece from texts."""
     with open(LOG, "ab") as log:
-        subwords.learn_pieces(texts, model, MODELS[kind], size, log)
+        learn_subwords(texts, codes, bpe, merges, log)
 
 
 @command("training-pairs", "europarl.en europarl.de train.en train.de", group=filter)
@@ -106,6 +136,15 @@ def offsets(folder: Path) -> None:
     from fairseq_capsule.data.binarised import recompute_offsets
 
     recompute_offsets(folder)
+
+
+@command("known-words", "--up-to 5 data/my/bin bpe/train.en bpe/train.de", group=filter)
+@option("--up-to", number(0, 100), "PERCENT", "The largest share that is accepted.", default=MOST_UNKNOWN)
+@argument("binarised", input_folder, "The folder of fairseq-preprocess.")
+@argument("texts", input_file, "The texts that were binarised.", "TEXT", many=True)
+def known_words(up_to: float, binarised: Path, texts: Sequence[Path]) -> None:
+    """Refuse binarised data of which much is unknown to its dictionary, and name the characters."""
+    require_known(binarised, texts, up_to)
 
 
 @command("manifest", "--command 'prepare.sh data/my' data/my raw bpe bin", group=filter)

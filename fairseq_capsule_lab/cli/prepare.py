@@ -11,7 +11,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli.arguments import MOST, NOT_RUN, given, input_folder, number, positive_int
 from fairseq_capsule_lab.cli.commands import Command, Group
 from fairseq_capsule_lab.corpora.own import is_address
-from fairseq_capsule_lab.corpora.recipe import Recipe, Text
+from fairseq_capsule_lab.corpora.recipe import Recipe, Text, Words
 
 # The module of each corpus, its recipe there, and the words of an example.
 CORPORA = {
@@ -36,7 +36,14 @@ def text(name: str) -> str:
     return os.path.realpath(name)
 
 
-KINDS: dict[Any, Any] = {int: positive_int, float: number(0, MOST), str: given, Path: input_folder, Text: text}
+KINDS: dict[Any, Any] = {
+    int: positive_int,
+    float: number(0, MOST),
+    str: given,
+    Path: input_folder,
+    Text: text,
+    Words: given,
+}
 
 
 class Corpora(Group):
@@ -87,7 +94,7 @@ def _params(recipe: Recipe) -> list[click.Parameter]:
             required=option.required,
             is_flag=option.kind is bool or None,  # False would make the value optional
             nargs=2 if option.kind is Text else 1,
-            multiple=option.kind is Text,
+            multiple=option.kind in (Text, Words),
         )
         if option.default is not None:  # for click, None is a default too
             made.default = option.default

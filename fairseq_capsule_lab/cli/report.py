@@ -40,7 +40,6 @@ def report(
     if len(different) < len(runs) or len(different) < 2:
         raise UserError("a comparison needs two different runs or more; name another run folder")
     labels = arguments.system_names(names, runs)
-    from fairseq_capsule_lab.analysis.lengths import EDGES
     from fairseq_capsule_lab.evaluation.external import external_measures
     from fairseq_capsule_lab.pages.report import comparison
     from fairseq_capsule_lab.pages.report.page import write_page
@@ -50,9 +49,9 @@ def report(
     further = external_measures(external, [system.translations for system in systems])
     bootstrap = (samples, seed)
     scores = comparison.scores(test_set, systems, *bootstrap, further)
-    groups = comparison.by_length(test_set, systems, scores[0].measure, *bootstrap, intervals or EDGES)
+    groups, unit = comparison.by_length(systems, scores[0].measure, *bootstrap, intervals or ())
     sentences = comparison.by_sentence(test_set, systems)
-    compared = comparison.ComparedSystems(test_set, systems, scores, groups, sentences, *bootstrap)
+    compared = comparison.ComparedSystems(test_set, systems, scores, groups, unit, sentences, *bootstrap)
     content = write_page(compared)
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "report.html", content)

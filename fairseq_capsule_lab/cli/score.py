@@ -33,6 +33,7 @@ SCORING = together(
     option("--lang", arguments.language_code, "LANG", "Language of the translations.  [default: the suffix of REF]"),
     flag("--rouge", ROUGE),
     arguments.LOWERCASE,
+    arguments.BLEU_TOKENIZER,
     flag("--other-reference", "Accept a REF that is another text than the T- lines of an output."),
     arguments.EXTERNAL,
     arguments.TEXT,
@@ -48,6 +49,7 @@ class Scoring:
     lang: str | None
     rouge: bool
     lowercase: bool
+    bleu_tokenizer: str | None
     other_reference: bool
     external: Sequence[str]
     tokenized: str
@@ -77,7 +79,8 @@ class Scoring:
         external = external_measures(self.external, systems)
         if self.rouge:
             return chain(scores.rouge_measures(systems, references, self.lowercase), external)
-        own = scores.measures(systems, references, self.language(), self.lowercase, self.other_reference)
+        options = (self.lowercase, self.other_reference, self.bleu_tokenizer)
+        own = scores.measures(systems, references, self.language(), *options)
         return chain(own, external)
 
     def language(self) -> str:
@@ -96,6 +99,7 @@ def score(
     lang: str | None,
     rouge: bool,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     other_reference: bool,
     external: Sequence[str],
     tokenized: str,
@@ -111,7 +115,8 @@ def score(
 
     from fairseq_capsule_lab.evaluation import scores, translations
 
-    scoring = Scoring(references, lang, rouge, lowercase, other_reference, external, tokenized, remove_bpe)
+    options = (lowercase, bleu_tokenizer, other_reference, external, tokenized, remove_bpe)
+    scoring = Scoring(references, lang, rouge, *options)
     systems, texts = scoring.read([hypothesis, against] if against else [hypothesis])
     for doubt in translations.doubts(systems, texts, lowercase):
         note(doubt)
@@ -131,6 +136,7 @@ def score(
             "references": [str(path) for path in references],
             "against": str(against) if against else None,
             "tokenized": tokenized,
+            "bleu_tokenizer": bleu_tokenizer,
             "remove_bpe": remove_bpe,
             "sentences": len(systems[0].sentences),
             "scores": reported,
@@ -171,6 +177,7 @@ def seeds(
     lang: str | None,
     rouge: bool,
     lowercase: bool,
+    bleu_tokenizer: str | None,
     other_reference: bool,
     external: Sequence[str],
     tokenized: str,
@@ -190,7 +197,8 @@ def seeds(
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
         note(text)
     groups = [baseline, *system]
-    scoring = Scoring(references, lang, rouge, lowercase, other_reference, external, tokenized, remove_bpe)
+    options = (lowercase, bleu_tokenizer, other_reference, external, tokenized, remove_bpe)
+    scoring = Scoring(references, lang, rouge, *options)
     outputs, texts = scoring.read([path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
     for measure in tqdm(scoring.measures(outputs, texts), desc="seeds", unit=" measures", disable=None):

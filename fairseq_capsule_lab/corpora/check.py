@@ -12,6 +12,7 @@ from capsule_routing.text.folders import language_pairs, settings_of
 from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, REMEDY, BinarisedText, BrokenFile, indices
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
+from fairseq_capsule_lab.corpora.texts import LEAST_EQUAL
 from fairseq_capsule_lab.manifests import sha256
 
 STAGES = ("raw", "tokenised", "clean", "bpe", "characters")
@@ -156,13 +157,20 @@ class Check:
             return
         self.splits[split] = Split(first.sentences)
         sides = (self._sentences(split, language, text) for language, text in texts.items())
+        source, target = self.dictionaries.values()
+        comparable = bool(self.final) or source == target  # of numbers, only those of one dictionary
+        equal = 0
         for number, pair in enumerate(zip_longest(*sides), 1):  # to the end of both sides
+            equal += comparable and pair[0] == pair[1]
             if not split.startswith("train"):
                 self._held_out.setdefault(split, {}).setdefault(pair, number)
                 continue
             for other, lines in self._held_out.items():
                 if pair in lines:
                     self._repeated.setdefault(other, []).append(lines.pop(pair))
+        if equal >= LEAST_EQUAL and 10 * equal > 9 * first.sentences:
+            problem = f"source and target are equal in {equal} of {first.sentences} lines: binarise a text and its "
+            self._note(self.bin / f"{split}.*.idx", f"{problem}translation")
 
     def _sentences(self, split: str, language: str, text: BinarisedText) -> Iterator[Hashable]:
         """Yield what identifies each sentence of a text, and note what is wrong with it."""

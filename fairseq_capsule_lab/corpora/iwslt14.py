@@ -9,7 +9,7 @@ from capsule_routing.text.preparation import split_into_words
 from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Option, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import LIMIT, UNKNOWN_UP_TO, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs, parallel_lines
 from fairseq_capsule_lab.manifests import count_lines
 
@@ -86,6 +86,7 @@ DE_EN = Recipe(
         Option("merges", int, "N", "Merges of subword-nmt.", 10_000),
         Option("codes", str, "FILE", CODES),
         Option("dict", str, "FILE", DICT),
+        UNKNOWN_UP_TO,
     ],
     notes="Words are tokenised (XML escapes kept) and lower-cased; punctuation is not normalised. Training pairs have "
     "1 to 175 words and ratio 1.5, every 23rd of them is for validation. The merges are learnt from both languages "

@@ -9,8 +9,9 @@ from pathlib import Path
 from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import clean_chinese
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
+from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, UNKNOWN_UP_TO, Corpus, Option, Options, Recipe
+from fairseq_capsule_lab.corpora.segments import BROKEN, require_unbroken
+from fairseq_capsule_lab.corpora.texts import decode
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
 FROM = "The folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application."
@@ -126,6 +127,7 @@ LCSTS = Recipe(
         LIMIT,
         Option("vocabulary", int, "N", VOCABULARY, 3500),
         DICT_FILE,
+        UNKNOWN_UP_TO,
     ],
     notes="PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people "
     "gave a score of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single "

@@ -53,6 +53,7 @@ MULTI30K = Recipe(
         recipe.share_option("joint"),
         recipe.CODES_FILE,
         recipe.DICT_FILE,
+        recipe.UNKNOWN_UP_TO,
         recipe.LIMIT,
     ],
     notes="Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased.",

@@ -10,7 +10,8 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.corpora.texts import read_segments
+from fairseq_capsule_lab.corpora.segments import Segments, refuse_unpaired
+from fairseq_capsule_lab.corpora.texts import read_text
 
 RELEASES = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
 EVALUATIONS = {"valid": "mt03", "test": "mt04", "test1": "mt05", "test2": "mt06"}
@@ -53,24 +54,17 @@ def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
 
 def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
     """Yield the segments of the source, and those of each translation in the order of the source."""
-    segments = [(document, segment, text) for _, document, segment, text in read_segments(source)]
-    if not segments:
-        raise UserError(f"{source}: it has no <seg>; give a source file in mteval's format")
-    translations: dict[str, dict[tuple[str, str], str]] = {}
-    for translator, document, segment, text in read_segments(references):
-        translations.setdefault(translator, {})[document, segment] = text
+    chinese, english = read_text(source), read_text(references)
+    if not isinstance(chinese, Segments) or not isinstance(english, Segments):
+        raise UserError(f"{source} and {references}: no <seg> in one; give files in mteval's format")
+    text, translations = chinese.text(is_source=True), english.references
     if len(translations) != REFERENCES:
         problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
         raise UserError(f"{references}: {problem}")
-    yield [text for _, _, text in segments]
+    yield list(text.values())
     for translator, translation in translations.items():
-        lines = []
-        for document, segment, _ in segments:
-            if (document, segment) not in translation:
-                problem = f"translation {translator} has no segment {segment} of document {document}"
-                raise UserError(f"{references}: {problem}: fetch the file again")
-            lines.append(translation[document, segment])
-        yield lines
+        refuse_unpaired((source, f"{references}, translation {translator}"), (text, translation))
+        yield [translation[key] for key in text]
 
 
 ZH_EN = Recipe(

@@ -7,17 +7,21 @@ from itertools import chain, islice
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import is_chinese
+from capsule_routing.text.folders import settings_of
+from capsule_routing.text.languages import is_chinese
+from capsule_routing.text.preparation import SPACE
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text
+from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text, Words
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, fault, read_lines
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, encoded, fault, read_text, side_of
 from fairseq_capsule_lab.manifests import fingerprint
 
 SPLITS = ("train", "valid", "test")
-UNBOUND = (*SPLITS, "source", "target", "lower")  # they stand before the other settings
+UNBOUND = (*SPLITS, "reference", "protect", "source", "target", "lower")  # they stand before the other settings
+CONTROL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 _TOKENISERS = ("moses", "jieba", "characters", "none")
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
@@ -35,6 +39,7 @@ def _corpus(options: Options) -> Corpus:
             raise UserError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise UserError(f"--source and --target are both {source}: they name the files, so they must differ")
+    protected = _protected(options)
     texts = _texts(options)
     for text in chain.from_iterable(texts.values()):
         for place, other in zip(text, (target, source)):
@@ -54,6 +59,8 @@ def _corpus(options: Options) -> Corpus:
         for split, of_split in texts.items()
     }
     settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
+    settings += [f"reference {options['reference']}"] if options["reference"] else []
+    settings += [f"protect {' '.join(protected)}"] if protected else []
     settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
@@ -62,9 +69,10 @@ def _corpus(options: Options) -> Corpus:
     unbound = UNBOUND if addresses else (*UNBOUND, "from")
     bound = [option.name for option in OWN.options if option.name not in unbound]
     sizes = {split: options[f"{split}-lines"] or 0 for split in ("valid", "test")}
-    raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"])
-    moses = [side for side, name in enumerate(tokenisers) if name == "moses"]
-    sample = partial(_sample, texts=texts["train"], languages=languages, sides=moses, limit=options["limit"])
+    reference = options["reference"] or ""
+    raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"], reference=reference)
+    cut = [side for side, name in enumerate(tokenisers) if name in ("moses", "jieba")]
+    sample = partial(_sample, texts=texts["train"], languages=languages, sides=cut, options=options)
     return Corpus(languages, raw, settings, bound, sample=sample)
 
 
@@ -90,6 +98,20 @@ def _texts(options: Options) -> Texts:
     return texts
 
 
+def _protected(options: Options) -> Sequence[str]:
+    """Return the words of --protect, after a check; and refuse an earlier run that protects others."""
+    protected: Sequence[str] = options["protect"]
+    for word in protected:
+        if len(word.split()) != 1 or word.split()[0] != word or SPACE in word or word in CONTROL_SYMBOLS:
+            problem = "a word such as <BT>, without spaces, that is no symbol of fairseq"
+            raise UserError(f"--protect takes {problem}, not '{word}'")
+    earlier = settings_of(Path(options["codes"] or options["dict"] or "").parent).get("protect", "").split()
+    left_out = [word for word in earlier if word not in protected]
+    if left_out and (options["codes"] or options["dict"]):
+        raise UserError(f"the run of --dict protects {' '.join(left_out)}: give --protect for each of these too")
+    return protected
+
+
 def _tokenisers(options: Options) -> list[str]:
     """Return the values of --tokenise for source and target, after a check."""
     how = options["tokenise"]
@@ -104,19 +126,34 @@ def _tokenisers(options: Options) -> list[str]:
 
 
 def _sample(
-    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], limit: int | None
+    find: Find, texts: Sequence[Text], languages: Sequence[str], sides: Sequence[int], options: Options
 ) -> dict[str, Sequence[str]]:
-    """Return lines of the training text in some languages."""
+    """Return lines of the training text in some languages, without protected words."""
     sampled: dict[str, Sequence[str]] = {}
     for side in sides:
         files = (find(text[side]) if is_address(text[side]) else Path(text[side]) for text in texts)
-        lines = evenly_spaced(islice(chain.from_iterable(map(read_lines, files)), limit))
-        sampled[languages[side]] = [line.decode() for line in lines if not fault(line)]
+        read = (encoded(side_of(read_text(file), side == 0, options["reference"] or "")) for file in files)
+        lines = evenly_spaced(islice(chain.from_iterable(read), options["limit"]))
+        texts_of_side = (line.decode() for line in lines if not fault(line))
+        sampled[languages[side]] = [_without(options["protect"], line) for line in texts_of_side]
     return sampled
 
 
-def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
-    """Write the texts, and take validation and test pairs of these numbers out of the training text."""
+def _without(protected: Sequence[str], line: str) -> str:
+    return " ".join(word for word in line.split(" ") if word not in protected)
+
+
+def write_raw(
+    raw: RawTexts,
+    texts: Mapping[str, Sequence[Text]],
+    sizes: Mapping[str, int] = {},
+    seed: int = 1,
+    reference: str = "",
+) -> None:
+    """Write the texts, and take validation and test pairs of these numbers out of the training text.
+
+    `reference` is the one to take of a file with several.
+    """
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
             files = []
@@ -129,13 +166,20 @@ def write_raw(raw: RawTexts, texts: Mapping[str, Sequence[Text]], sizes: Mapping
             if split == "train":
                 raw.append(*files)
             else:
-                append_good_pairs(files, raw.files(f"{split}{number or ''}"))
+                changed = append_good_pairs(files, raw.files(f"{split}{number or ''}"), reference, raw.languages)
+                if changed:
+                    raw.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
     if not raw.files("train")[0].stat().st_size:
         raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):
         hold_out(raw.folder, raw.languages, sizes, seed)
 
 
+REFERENCE = "Of an SGML or XML file of WMT with several references, the name of the one to take, such as A."
+PROTECT = (
+    "A word that stays whole, such as a tag <BT> or <2de>; may be repeated. It must be in the training text, and in "
+    "the one of --dict."
+)
 SOURCE = "Any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes."
 FROM = "A folder with the files of these addresses; without it they are downloaded to OUT/download."
 TOKENISE = (
@@ -155,21 +199,25 @@ OWN = Recipe(
         Option("train", Text, "SOURCE TARGET", "The training text. May be repeated.", required=True),
         Option("valid", Text, "SOURCE TARGET", "The validation text. May be repeated."),
         Option("test", Text, "SOURCE TARGET", "The test text. May be repeated."),
+        Option("reference", str, "NAME", REFERENCE),
+        Option("protect", Words, "WORD", PROTECT),
         Option("lower", bool, "", "Lower-case everything."),
         Option("from", Path, "DIR", FROM),
         Option("valid-lines", int, "N", HELD_OUT),
         Option("test-lines", int, "N", "The same without --test."),
         Option("seed", int, "N", "Seed of this choice.", 1),
         Option("bpe", recipe.TOOLS, "", TOOL),
-        recipe.merges_option(10_000),
+        recipe.merges_option(defaults.MERGES),
         recipe.share_option("joint"),
         Option("tokenise", str, "HOW", TOKENISE),
-        *recipe.length_options(250),
+        *recipe.length_options(defaults.MAX_LENGTH),
         recipe.CODES_FILE,
         recipe.DICT_FILE,
+        recipe.UNKNOWN_UP_TO,
         recipe.LIMIT,
     ],
     notes="SOURCE and TARGET are two parallel texts: files of any name, plain or gzipped, or addresses (https://...). "
+    "A test set of WMT, .sgm or .xml, is paired by document and segment; XML of 2021 or later is given for both. "
     "Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
     "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
     "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "

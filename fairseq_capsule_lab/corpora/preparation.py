@@ -4,14 +4,19 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import split_into_subwords, split_into_words
-from fairseq_capsule_lab.corpora import subwords
+from capsule_routing.text.preparation import (
+    SPACE,
+    TextPreparation,
+    preparation_of,
+    split_into_subwords,
+    split_into_words,
+)
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -26,14 +31,15 @@ from fairseq_capsule_lab.corpora.recipe import (
     require_library,
 )
 from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
+from fairseq_capsule_lab.corpora.unknown import MOST, require_known
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
 from fairseq_capsule_lab.stages import Folder, Stage
 
-MOST_UNKNOWN = 5  # percent of the training text; more is the dictionary of another corpus
+POSITIONS = 1024  # tokens in a sentence; fairseq's default
 SPECIALS = 4  # symbols that fairseq counts too
 _CONTROL_SYMBOL = re.compile(rb"(?:^| )(<s>|<pad>|</s>|<unk>)(?: |$)", re.MULTILINE)
-_UNKNOWN = re.compile(r"/train\.[A-Za-z_]+: .* ([0-9.e+-]+)% replaced")
 
 
 def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str], out: str, dry_run: bool) -> None:
@@ -55,6 +61,12 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     if corpus.vocabulary:
         options["bpe"] = "none"
     require_earlier_files(options, corpus.sides(options))
+    if options["dict"]:
+        files = [Path(of_side(options["dict"], side)) for side in corpus.dictionaries(options)]
+        for file in files:
+            if any(line.endswith(b" #fairseq:overwrite") for line in file.read_bytes().split(b"\n")):
+                raise UserError(f"--dict {file}: #fairseq:overwrite: remove the symbol that is there twice")
+        _require_protected(options.get("protect", ()), files)
     settings = recipe.settings(corpus, options)
     if dry_run:
         _Preparation(recipe, corpus, options, Path(os.path.abspath(out))).show()
@@ -62,14 +74,15 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     with Folder(out, recipe.script).locked() as folder:
         try:
             is_free = not any(choices.get(name) for name in ("tokenise", "bpe", "codes"))
-            if _prefers_pieces(corpus, options, folder, is_free, program):
+            texts = [preparation_of(_as_kept(recipe, settings), language) for language in corpus.languages]
+            if _prefers_pieces(corpus, texts, options, folder, is_free, program):
                 require_library("sentencepiece", "sentencepiece")
                 options.update(tokenise="none", bpe="sentencepiece")
                 corpus = recipe.corpus(options)
                 settings = recipe.settings(corpus, options)
             folder.keep_settings(settings)
-            stages = _Preparation(recipe, corpus, options, folder.path).stages()
-            folder.run(*stages, folder.manifest(command_line(program, words)))
+            preparation = _Preparation(recipe, corpus, options, folder.path)
+            folder.run(*preparation.stages(), folder.manifest(command_line(program, words)))
         except KeyboardInterrupt:
             raise UserError("interrupted; the same command resumes") from None
         print(f"ready: {folder.path}/bin")
@@ -77,12 +90,30 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         for line in parts.read_text(errors="replace").splitlines() if parts.exists() else []:
             if line.count("\t") > 1:
                 print(f"{program}: warning: {line.split(chr(9))[2]}", file=sys.stderr)
+        for place in preparation.long_lines():
+            print(f"{program}: warning: {place}", file=sys.stderr)
 
 
-def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: bool, program: str) -> bool:
-    """Return whether SentencePiece replaces Moses, which damages one of the languages. If the user chose, only warn.
+def _require_protected(protected: Sequence[str], dictionaries: Sequence[Path]) -> None:
+    """Refuse a word of --protect that is in no dictionary: it would be unknown."""
+    known = {line.rpartition(b" ")[0].decode() for file in dictionaries for line in file.read_bytes().split(b"\n")}
+    for word in protected:
+        if not known & {word, f"{SPACE}{word}"}:
+            remedy = "a word can be protected only from the first preparation on, and must be in the training text"
+            raise UserError(f"--protect {word}: not in {dictionaries[0].name}: {remedy}")
 
-    An earlier run in the folder has decided.
+
+def _as_kept(recipe: Recipe, settings: Sequence[str]) -> dict[str, str]:
+    """Return the settings as the folder keeps them, by name."""
+    return {**dict(line.split(" ", 1) for line in settings), "script": recipe.script}
+
+
+def _prefers_pieces(
+    corpus: Corpus, texts: Sequence[TextPreparation], options: Options, folder: Folder, is_free: bool, program: str
+) -> bool:
+    """Return whether SentencePiece replaces Moses, which damages one of the languages.
+
+    If the user chose, or jieba damages Chinese, only warn. An earlier run in the folder has decided.
     """
     if corpus.sample is None:
         return False
@@ -90,11 +121,16 @@ def _prefers_pieces(corpus: Corpus, options: Options, folder: Folder, is_free: b
         kept = folder.settings_file.read_text(errors="replace").splitlines()
         return is_free and {"tokenise none", "bpe sentencepiece"} <= set(kept)
     samples = corpus.sample(_finder(options, folder.path))
-    scores = {language: round_trip(language, lines) for language, lines in samples.items()}
-    damaged = [f"{language} ({score:.1f} BLEU)" for language, score in scores.items() if score < LEAST]
-    if not damaged:
+    damaged: dict[str, list[str]] = {"moses": [], "jieba": []}
+    for text in texts:
+        score = round_trip(text, samples[text.language]) if text.tokenizer in damaged else 100
+        if score < LEAST:
+            damaged[text.tokenizer].append(f"{text.language} ({score:.1f} BLEU)")
+    names = [f"{name.capitalize()} damages {' and '.join(of)}" for name, of in damaged.items() if of]
+    if not names:
         return False
-    problem = f"Moses damages {' and '.join(damaged)}: a perfect translation, detokenised, has less than {LEAST:g} BLEU"
+    problem = f"{', '.join(names)}: a perfect translation, detokenised, has less than {LEAST:g} BLEU"
+    is_free = is_free and not damaged["jieba"]
     if is_free:
         print(f"{problem}; so SentencePiece is used for both languages (--tokenise moses: Moses)", flush=True)
     else:
@@ -114,10 +150,10 @@ class _Preparation:
     def __init__(self, recipe: Recipe, corpus: Corpus, options: Options, path: Path):
         self.corpus, self.options, self.path = corpus, options, path
         # The text is cut into words by the settings of the folder, as whatever reads text for its models does.
-        self.settings = dict(line.split(" ", 1) for line in recipe.settings(corpus, options))
-        self.settings["script"] = recipe.script
+        self.settings = _as_kept(recipe, recipe.settings(corpus, options))
         self.source, self.target = corpus.languages
         self.sides, self.dictionaries = corpus.sides(options), corpus.dictionaries(options)
+        self.protected: Sequence[str] = options.get("protect", ())
         self.last = ""  # the folder of the text that is binarised
 
     def show(self) -> None:
@@ -140,7 +176,8 @@ class _Preparation:
             names = {side: of_side(name, side) for side in self.sides}
             stages += [Stage(file, partial(self._codes, path / text, side)) for side, file in names.items()]
             codes = {language: str(path / (names.get(language) or names[""])) for language in self.corpus.languages}
-            split = partial(split_into_subwords, subwords=bpe, codes=codes)
+            protected = " ".join(self.protected)
+            split = partial(split_into_subwords, subwords=bpe, codes=codes, protected=protected)
             stages.append(Stage("bpe", partial(filter_folder, split, path / text)))
             text = "bpe"
         if self.options["max-length"] and late:
@@ -152,6 +189,17 @@ class _Preparation:
             dictionary = path / f"bin/dict.{side or self.source}.txt"
             stages.append(Stage(of_side("dict.txt", side), partial(_copy, dictionary)))
         return stages
+
+    def long_lines(self) -> Iterator[str]:
+        """Yield the first held-out sentence of each file that is longer than the positions of most models."""
+        for file in sorted((self.path / self.last).glob("*.*")):
+            if file.name.startswith(("valid", "test")):
+                with open(file, "rb") as text:
+                    lengths = (len(line.decode().split()) for line in text)
+                    number = next((number for number, length in enumerate(lengths, 1) if length > POSITIONS), None)
+                if number:
+                    problem = f"over {POSITIONS:,} tokens, more than most models have positions"
+                    yield f"{file}, line {number}: {problem}: leave it out, or give the model more of them"
 
     def _earlier(self, option: str, side: str) -> str:
         """Return the path of a side's file of --codes or --dict, or ""."""
@@ -174,10 +222,8 @@ class _Preparation:
         bpe, merges, earlier = self.options["bpe"], self.options["merges"], self._earlier("codes", side)
         if earlier:
             _copy(earlier, part, log)
-        elif bpe == "subword-nmt":
-            subwords.learn_merges(texts, part, merges, log)
         else:
-            subwords.learn_pieces(texts, part, "unigram" if bpe == "sentencepiece" else "bpe", merges, log)
+            learn_subwords(texts, part, bpe, merges, log, self.protected)
 
     def _binarising(self, out: str) -> list[str]:
         """Return the command that binarises the last text. Before it is there, it has one test set."""
@@ -187,7 +233,8 @@ class _Preparation:
             files = (self.path / self.last).glob(f"{split}*.{self.source}")
             names = sorted(file.name.rpartition(".")[0] for file in files) or [split]
             words += [option, ",".join(f"{self.last}/{name}" for name in names)]  # bpe/test,bpe/test1,…
-        return [*words, "--workers", str(cores()), "--destdir", out]
+        # fairseq-preprocess does its own share after those of the other processes. One more keeps all cores busy.
+        return [*words, "--workers", str(cores() + 1), "--destdir", out]
 
     def _binarise(self, part: Path, log: BinaryIO) -> None:
         from fairseq_capsule.data.binarised import recompute_offsets  # imports torch
@@ -201,6 +248,7 @@ class _Preparation:
             if sys.stderr.isatty():
                 sys.stderr.write(line.decode(errors="replace"))
         recompute_offsets(part)
+        _require_protected(self.protected, sorted(part.glob("dict.*.txt")))
         self._require_known(part)
 
     def _refuse_control_symbols(self) -> None:
@@ -225,14 +273,12 @@ class _Preparation:
         return ["--joined-dictionary", *limits, *words]
 
     def _require_known(self, binarised: Path) -> None:
-        """Refuse a dictionary that lacks more than 5% of the training text. Of characters a limited one may."""
+        """Refuse a dictionary that lacks much of the training text. Of characters a limited one may."""
         if self.corpus.vocabulary and not self.options["dict"]:
             return
-        lines = (binarised / "preprocess.log").read_text(errors="replace").splitlines()
-        shares = (_UNKNOWN.search(line) for line in lines)
-        if any(share and float(share[1]) > MOST_UNKNOWN for share in shares):
-            advice = "give --codes and --dict of the same run, or neither"
-            raise UserError(f"over {MOST_UNKNOWN}% of the training text is unknown to the dictionary: {advice}")
+        texts = [self.path / self.last / f"train.{language}" for language in self.corpus.languages]
+        most = self.options.get("unknown-up-to")
+        require_known(binarised, texts, MOST if most is None else most)
 
 
 def _copy(file: Path | str, part: Path, log: BinaryIO) -> None:

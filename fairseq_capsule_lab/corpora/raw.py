@@ -60,7 +60,7 @@ class RawTexts:
         members = (member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref")))
         self._take(address, members, lambda *texts: append_good_pairs(texts, self.files(split)))
 
-    def _take(self, address: str, members: Iterable[str], append: Callable[[Path, Path], None]) -> None:
+    def _take(self, address: str, members: Iterable[str], append: Callable[[Path, Path], object]) -> None:
         """Append the pairs of two members of an archive."""
         folder = self.folder / "members"
         source, target = members

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.raw import RawTexts
+from fairseq_capsule_lab.corpora.unknown import MOST
 from fairseq_capsule_lab.manifests import fingerprint
 from fairseq_capsule_lab.values import checked_integer
 
 Options = dict[str, Any]  # by name; None for what is neither given nor has a default
 Text = tuple[str, str]  # source and target, each a path or an address
+Words = tuple[str, ...]
 Find = Callable[[str], Path]  # returns the path of the archive with an address
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
@@ -22,8 +25,8 @@ DEFAULTS = {
 
 
 class Option(NamedTuple):
-    """An option. If `kind` is int, its value is at least 1; if it is Path, an existing folder; if it is Text, it is
-    given several times.
+    """An option. If `kind` is int, its value is at least 1; if it is Path, an existing folder; if it is Text or
+    Words, it is given several times.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Recipe(NamedTuple):
         lines = list(corpus.settings)
         for name in names:
             value = options[name]
+            if name == UNKNOWN_UP_TO.name:
+                continue  # it changes no file
             if name == "from":
                 lines.append(f"from {value or mirror() or corpus.address}")
             elif name in ("codes", "dict"):
@@ -109,10 +114,12 @@ EARLIER_CODES = (
     "that run. With --share separate the file of each language has the language in its name, such as OUT/codes.en."
 )
 EARLIER_DICT = "OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run."
+UNKNOWN = "Accept that so much of the training text is unknown to the dictionary."
 
 BPE = Option("bpe", TOOLS, "", "The tool; sentencepiece is its unigram model.", "subword-nmt")
 CODES_FILE = Option("codes", str, "FILE", EARLIER_CODES)
 DICT_FILE = Option("dict", str, "FILE", EARLIER_DICT)
+UNKNOWN_UP_TO = Option("unknown-up-to", float, "PERCENT", UNKNOWN, MOST)
 LIMIT = Option("limit", int, "N", "Only the first N training pairs, for a quick test.")
 
 
@@ -125,13 +132,13 @@ def share_option(default: str) -> Option:
 
 
 def length_options(longest: int) -> list[Option]:
-    return [Option("max-length", length, "N", LONGEST, longest), Option("ratio", float, "X", RATIO, 9)]
+    return [Option("max-length", length, "N", LONGEST, longest), Option("ratio", float, "X", RATIO, defaults.RATIO)]
 
 
 def options_of_archives(merges: int, share: str, longest: int) -> list[Option]:
     """Return the last options of a corpus that is made from archives or files with known names."""
     subwords = [merges_option(merges), BPE, share_option(share)]
-    return [LIMIT, *subwords, *length_options(longest), CODES_FILE, DICT_FILE]
+    return [LIMIT, *subwords, *length_options(longest), CODES_FILE, DICT_FILE, UNKNOWN_UP_TO]
 
 
 # --- values of options -----------------------------------------------------------------------------------------------

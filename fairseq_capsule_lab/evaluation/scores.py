@@ -13,8 +13,8 @@ from sacrebleu.metrics import BLEU, CHRF, base
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
-from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import TextPreparation, detokenise, is_chinese, rules_of
+from capsule_routing.text.languages import bleu, bleu_tokeniser, has_spaces, is_chinese, rules_of
+from capsule_routing.text.preparation import TextPreparation, detokenise
 from capsule_routing.text.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.evaluation.translations import Translations, has_tokens_of, without_marks
 
@@ -58,20 +58,36 @@ def measures(
     language: str,
     lowercase: bool = False,
     other_reference: bool = False,
+    tokeniser: Optional[str] = None,
 ) -> Iterator[Measure]:
     """The four measures of systems against the raw references. Romanian has each also without diacritics.
 
-    With `other_reference` the T- lines of the systems are ignored, because they are another text.
+    With `other_reference` the T- lines of the systems are ignored, because they are another text. `tokeniser` is an
+    argument of `bleu`.
     """
-    for measure in _measures(systems, references, language, lowercase, other_reference):
-        yield measure
+    for measure in _measures(systems, references, language, lowercase, other_reference, tokeniser):
+        yield _without_empty_references(measure)
         if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
-            yield measure.apply(
+            unmarked = measure.apply(
                 lambda lines: list(map(without_marks, lines)),
                 name=f"{measure.name}_without_diacritics",
                 label=f"{measure.label} without diacritics",
                 text=f"{measure.text}, diacritics removed from both",
             )
+            yield _without_empty_references(unmarked)
+
+
+def _without_empty_references(measure: Measure) -> Measure:
+    """The measure without the empty lines of several references: a sentence may have fewer of them than another.
+
+    sacreBLEU would take an empty line for a reference of length 0, which removes the brevity penalty. It leaves out
+    None alone. A sentence that has no other reference keeps the first.
+    """
+    if len(measure.references) == 1:
+        return measure
+    lines = zip(*measure.references)
+    kept: Any = [[line or None for line in of_one] if any(of_one) else list(of_one) for of_one in lines]
+    return replace(measure, references=[list(reference) for reference in zip(*kept)])
 
 
 def rouge_measures(
@@ -80,7 +96,8 @@ def rouge_measures(
     """ROUGE-1, ROUGE-2 and ROUGE-L of one or more systems against the raw references."""
     texts = [system.sentences for system in systems], [list(reference) for reference in references]
     for name in ROUGE_TYPES:
-        yield Measure(name, f"{ROUGE_LABELS[name]} F1", "characters", Rouge(name, lowercase), *texts)
+        measure = Measure(name, f"{ROUGE_LABELS[name]} F1", "characters", Rouge(name, lowercase), *texts)
+        yield _without_empty_references(measure)
 
 
 def _measures(
@@ -89,27 +106,32 @@ def _measures(
     language: str,
     lowercase: bool,
     other_reference: bool,
+    tokeniser: Optional[str],
 ) -> Iterator[Measure]:
     """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
     The references of tokenised BLEU are the T- lines if all systems have the same T- lines and they are the only
-    reference. fairseq-generate scores against them too. Otherwise Moses or jieba tokenises the references. The T- lines
-    show whether it makes the tokens of the data. If not, it also tokenises the plain text of the systems.
+    reference. fairseq-generate scores against them too. Otherwise the default tokens of the language are those of the
+    references. The T- lines show whether the data has the same tokens. If not, the plain text of the systems gets them
+    too, as where Moses tokenised a language without spaces: its tokens are no words.
     """
     targets = systems[0].targets
     only_targets = targets and len(references) == 1 and not other_reference
+    if not has_spaces(language) and all(system.tokenised for system in systems):
+        of_moses = [_moses_tokens(reference, language) for reference in references]
+        only_targets = only_targets and not any(has_tokens_of(system, of_moses) for system in systems)
     if only_targets and all(system.tokenised and system.targets == targets for system in systems):
         text = "the output's own tokens, against its T- lines"
         own, expected = [system.sentences for system in systems], [targets]
     else:
-        tokens = f"{'jieba' if is_chinese(language) else 'Moses'} tokens of {rules_of(language)}"
+        tokens = _name_of_tokens(language, tokeniser)
         text = f"the output's own tokens, against {tokens}"
         own = [system.sentences for system in systems]
-        expected = [default_tokens(reference, language) for reference in references]
+        expected = [default_tokens(reference, language, tokeniser=tokeniser) for reference in references]
         if other_reference or not all(system.tokenised and has_tokens_of(system, expected) for system in systems):
-            text = tokens
-            own = [default_tokens(plain_sentences(system, language), language, lowercase) for system in systems]
-            expected = [default_tokens(reference, language, lowercase) for reference in references]
+            text, plain = tokens, [plain_sentences(system, language) for system in systems]
+            own = [default_tokens(lines, language, lowercase, tokeniser) for lines in plain]
+            expected = [default_tokens(reference, language, lowercase, tokeniser) for reference in references]
     tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
     yield tokenised
     yield tokenised.apply(
@@ -119,13 +141,10 @@ def _measures(
         text=f"{text}, split at hyphens",
         metric=tokenised_bleu(lowercase),
     )
-    try:
-        bleu = BLEU(lowercase=lowercase, trg_lang=rules_of(language))
-    except RuntimeError as error:  # Japanese and Korean need more packages
-        raise UserError(" ".join(str(error).split())) from error
+    metric = bleu(language, tokeniser, lowercase=lowercase)
     text = "plain text, against the references as they are"
     texts = [plain_sentences(system, language) for system in systems], [list(lines) for lines in references]
-    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *texts)
+    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, metric, *texts)
     yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *texts)
 
 
@@ -135,15 +154,33 @@ def plain_sentences(translations: Translations, language: str) -> List[str]:
     return _progress(partial(detokenise, language), translations.sentences, "detokenise")
 
 
-def default_tokens(lines: Sequence[str], language: str, lowercase: bool = False) -> List[str]:
-    """The tokens of plain text, separated by spaces, as a prepare script makes them by default.
+def default_tokens(
+    lines: Sequence[str], language: str, lowercase: bool = False, tokeniser: Optional[str] = None
+) -> List[str]:
+    """The tokens of plain text, separated by spaces: of Moses, of jieba for Chinese.
 
-    Moses separates a full stop by the case of the next word, so `lowercase` gives texts in any case the same tokens.
-    A UserError says if jieba, which cuts Chinese, is not installed.
+    Other languages without spaces have the tokens of sacreBLEU's `tokeniser`, an argument of `bleu`. Moses separates a
+    full stop by the case of the next word, so `lowercase` gives texts in any case the same tokens. A UserError says if
+    a library is not installed.
     """
     lines = [line.lower() for line in lines] if lowercase else lines
-    preparation = TextPreparation(rules_of(language), "jieba" if is_chinese(language) else "moses")
-    return _progress(preparation.encode, lines, "tokenise")
+    if has_spaces(language):
+        return _moses_tokens(lines, rules_of(language))
+    if is_chinese(language):
+        return _progress(TextPreparation(rules_of(language), "jieba").encode, lines, "tokenise")
+    return _progress(bleu(language, tokeniser).tokenizer, lines, "tokenise")
+
+
+def _moses_tokens(lines: Sequence[str], language: str) -> List[str]:
+    return _progress(TextPreparation(language, "moses").encode, lines, "tokenise")
+
+
+def _name_of_tokens(language: str, tokeniser: Optional[str]) -> str:
+    """How a report calls `default_tokens`."""
+    if has_spaces(language) or is_chinese(language):
+        return f"{'jieba' if is_chinese(language) else 'Moses'} tokens of {rules_of(language)}"
+    name = tokeniser or bleu_tokeniser(language)
+    return "characters" if name == "char" else f"{name} tokens of {rules_of(language)}"
 
 
 def split_compounds(sentences: List[str]) -> List[str]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -150,6 +150,28 @@ def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]],
     for system in systems:
         if not lowercase and _is_lower(system.sentences) and not all(map(_is_lower, references)):
             yield f"{system.path}: lower-cased, but the reference is not; use --lowercase to ignore case"
+    expected = [line for lines in references for line in lines]
+    for system in systems:
+        for kind, found, other in _WRITTEN:
+            here, there = (any(map(found, lines)) for lines in (system.sentences, expected))
+            if here != there and any(map(other, system.sentences if there else expected)):
+                text = f"{system.path}: {'the reference' if there else 'it'} has {kind}, the other side has none"
+                yield f"{text}; a perfect translation would not score 100"
+    if len(references) > 1 and not all(map(all, references)):
+        note = "sentences with an empty line in a reference have fewer references here (nrefs:var)"
+        yield f"{note}; the command sacrebleu would count it as a reference of length 0"
+
+
+def _is_decomposed(line: str) -> bool:
+    return not unicodedata.is_normalized("NFC", line)
+
+
+# What one side may have and the other not, as after Moses; whether a line has it; what a line of the other side has.
+_Found = Callable[[str], object]
+_WRITTEN: Sequence[Tuple[str, _Found, _Found]] = (
+    ("characters that are not composed (NFC)", _is_decomposed, re.compile(r"[^\x00-\x7f]").search),
+    ("typographic quotes", re.compile("[‘’“”„«»]").search, re.compile("[\"']").search),
+)
 
 
 def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:

@@ -12,7 +12,8 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing import __version__
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import settings_of
-from capsule_routing.text.preparation import TextPreparation, rules_of
+from capsule_routing.text.languages import rules_of
+from capsule_routing.text.preparation import TextPreparation
 from fairseq_capsule.options import in_words, interpretations
 from fairseq_capsule_lab.export.transformer import mechanisms_in
 

@@ -4,6 +4,7 @@ from typing import List, Optional, Union
 
 from fairseq.hub_utils import GeneratorHubInterface
 
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.pages.inspected import InspectedSentence, inspect_sources
 from fairseq_capsule_lab.pages.sentences import sentences_of_text
 
@@ -13,7 +14,7 @@ __all__ = ["InspectedSentence", "inspect"]
 def inspect(
     hub: GeneratorHubInterface,
     sentences: Union[str, List[str]],
-    beam: int = 5,
+    beam: int = defaults.BEAM,
     against: Optional[GeneratorHubInterface] = None,
 ) -> List[InspectedSentence]:
     """Inspect what a model routes while it translates sentences.

@@ -68,7 +68,7 @@ def summary_of(inspection: InspectedSentence) -> Dict[str, Any]:
         "source": inspection.text,
         "translation": inspection.translation,
         "reference": inspection.reference or "",
-        "bleu": score and round(score.bleu, 1),
+        "bleu": round(score.bleu, 1) if score and score.bleu is not None else None,
         "chrf": score and round(score.chrf, 1),
         "model": origin.model.name,
         "checkpoint": origin.model.checkpoint or origin.model.architecture,

@@ -10,34 +10,39 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 from torch import Tensor
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import rules_of
+from capsule_routing.text.languages import bleu
 from fairseq_capsule.inspection import gather_arrays, is_plain, views_of
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Sentence, View
+from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.described_models import InspectedModel, describe_model
 from fairseq_capsule_lab.pages.figures import plot_view
 from fairseq_capsule_lab.pages.page import page_html
 from fairseq_capsule_lab.pages.sentences import SourceSentence, plain, text_of
 
-# sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
-TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
-
 
 class SentenceScore(NamedTuple):
-    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF."""
+    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF.
 
-    bleu: float
+    BLEU is None if the library that its language needs is not installed.
+    """
+
+    bleu: Optional[float]
     chrf: float
 
 
 def score_of(translation: str, reference: str, language: str) -> SentenceScore:
     """The scores of a translation into a language such as `de` or `zh_CN`."""
-    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
-    return SentenceScore(*(metric.sentence_score(translation, [reference]).score for metric in (bleu, CHRF())))
+    chrf = CHRF().sentence_score(translation, [reference]).score
+    try:
+        metric = bleu(language, effective_order=True)
+    except UserError:
+        return SentenceScore(None, chrf)
+    return SentenceScore(metric.sentence_score(translation, [reference]).score, chrf)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def inspect_sources(
     hub: GeneratorHubInterface,
     sources: Sequence[SourceSentence],
     *,
-    beam: int = 5,
+    beam: int = defaults.BEAM,
     against: Optional[GeneratorHubInterface] = None,
 ) -> Iterator[InspectedSentence]:
     """Translate sentences one by one, and yield what was routed; `against` as in `pages.inspect`.
@@ -204,6 +209,10 @@ def require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[So
             raise UserError(f"sentence {number} has {size} subwords, more than the model's {longest}; cut it")
     if any(hub.src_dict != first.src_dict or hub.tgt_dict != first.tgt_dict for hub in others):
         raise UserError("--against: the two models have different dictionaries; compare models of one data folder")
+    directions = {tuple(getattr(hub.task.cfg, f"{side}_lang", None) for side in ("source", "target")) for hub in hubs}
+    if len(directions) > 1:
+        pairs = " and ".join(sorted("-".join(map(str, pair)) for pair in directions))
+        raise UserError(f"--against: the models translate {pairs}; compare models of one direction")
 
 
 def generate(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:

@@ -53,7 +53,10 @@ def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]
             OmegaConf.update(config, name, None, force_add=True)
         missing = sorted(OmegaConf.missing_keys(config))
         if missing:
-            raise UserError(f"{path}: {missing[0]} is required; give {missing[0]}=... after OUT")
+            remedy = f"give {missing[0]}=... after OUT"
+            if missing[0] == "task.init_from_baseline":
+                remedy += f", or {missing[0]}=null to train from scratch"
+            raise UserError(f"{path}: {missing[0]} is required; {remedy}")
         groups: Any = OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
         reason, _, _ = str(error).partition("\nConfig search path")

@@ -1,5 +1,6 @@
 """An evaluation: average the checkpoints of a run, translate with the average, and score the translations."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from typing import BinaryIO
 
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
-from fairseq_capsule_lab import values
+from capsule_routing.text.languages import bleu
+from fairseq_capsule_lab import defaults, values
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -18,7 +20,7 @@ from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choi
 from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.settings import Settings
-from fairseq_capsule_lab.stages import Folder, Stage
+from fairseq_capsule_lab.stages import Folder, Stage, difference
 from fairseq_capsule_lab.values import checked_path
 
 SCRIPT = "evaluate.sh"
@@ -42,8 +44,11 @@ class EvaluationArguments:
     beam: int | None = None
     lenpen: float | None = None
     nbest: int | None = None
+    max_len_b: int | None = None
+    no_repeat_ngram_size: int | None = None
     max_tokens: int
     lowercase: bool = False
+    bleu_tokenizer: str | None = None
     against: Path | None = None
     results: str
     user_dir: str | None = None
@@ -69,15 +74,21 @@ class EvaluationRun:
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)
-        self.beam = args.beam or settings.get("generation.beam", 5)
-        self.nbest = args.nbest or settings.get("generation.nbest", 1)
+        self.beam = args.beam or settings.get("generation.beam", defaults.BEAM)
+        self.nbest = args.nbest or settings.get("generation.nbest", defaults.NBEST)
         if self.nbest > self.beam:
             raise UserError(
                 f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam"
             )
-        self.lenpen = f"{settings.get('generation.lenpen', 1) if args.lenpen is None else args.lenpen:g}"
+        lenpen = settings.get("generation.lenpen", defaults.LENGTH_PENALTY) if args.lenpen is None else args.lenpen
+        self.lenpen = f"{lenpen:g}"
+        self.longest = args.max_len_b or settings.get("generation.max_len_b", 200)
+        blocked = args.no_repeat_ngram_size
+        self.blocked = settings.get("generation.no_repeat_ngram_size", 0) if blocked is None else blocked
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
+        if self.blocked and self.task == "translation":
+            self.task = "capsule_translation"  # fairseq's own task blocks nothing without a CUDA extension
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
         source, target = next(iter(language_pairs(self.binarised)), ("", ""))
@@ -92,19 +103,51 @@ class EvaluationRun:
                 raise UserError(
                     f"{args.against}: '{split}' was not evaluated; evaluate it first, with the same options"
                 )
+        differences = sorted({note for split in self.splits if (note := self._other_decoding(split))})
         self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
+        self.parts = folder.checkpoints()  # newest first
         notes = [note_of_plugin, "" if args.checkpoints else note_of_choice]
         if folder.is_bound and not folder.is_finished:
             notes.append(f"the training of {run} is not finished")
-        self.notes = [note for note in notes if note]
+        self.notes = [note for note in [*notes, *differences] if note]
         self.scoring = ["--rouge"]
         if self.task != "capsule_summarization":
+            bleu(self.target, args.bleu_tokenizer)  # a missing library is refused before the translation
             self.scoring = ["--lang", self.target, *_scoring(data, self.source)]
+            self.scoring += ["--bleu-tokenizer", args.bleu_tokenizer] if args.bleu_tokenizer else []
         self.scoring += ["--lowercase"] if args.lowercase else []
         self.gpu = next(iter(visible_gpus(os.environ)), "")  # on several ones fairseq mixes the outputs
 
+    def decoding(self) -> list[str]:
+        """The options of the search, as lines `KEY VALUE`."""
+        lines = [f"beam {self.beam}", f"lenpen {self.lenpen}", f"nbest {self.nbest}"]
+        return [*lines, f"max-len-b {self.longest}", f"no-repeat-ngram-size {self.blocked}"]
+
+    def _other_decoding(self, split: str) -> str:
+        """A note if the translations that these are compared with were searched with other options."""
+        settings = self.against / split / "settings" if self.against else None
+        if settings is None or not settings.is_file():
+            return ""
+        keys = {line.partition(" ")[0] for line in self.decoding()}
+        lines = settings.read_text(errors="replace").splitlines()
+        other = sorted(line for line in lines if line.partition(" ")[0] in keys)
+        now = sorted(self.decoding())
+        return f"{settings.parent} was translated with {difference(other, now)}" if other != now else ""
+
+    def refuse_foreign_data(self) -> None:
+        """Raise a UserError if the data have other words or another direction than the run."""
+        from fairseq_capsule.checkpoints.belonging import of_data, refuse_other  # torch; the plan does not need it
+        from fairseq_capsule.checkpoints.loading import read_belonging
+
+        known = read_belonging(next(path for path in (self.checkpoint, *self.parts) if path.is_file()))
+        refuse_other(known, of_data(self.binarised, known))
+
     def reference(self, split: str) -> Path:
         return self.raw / f"{split}.{self.target}"
+
+    def references(self, split: str) -> list[Path]:
+        first = self.reference(split)
+        return [first, *sorted(first.parent.glob(f"{first.name}[0-9]*"))]
 
     def generate_command(self, split: str) -> list[str]:
         """The command that translates a split. Its output is generate.out of the folder of the split."""
@@ -112,16 +155,15 @@ class EvaluationRun:
         words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
         words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
-        words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest)]
+        words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest), "--max-len-b", str(self.longest)]
+        words += ["--no-repeat-ngram-size", str(self.blocked)] if self.blocked else []
         words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
         return words
 
     def score_command(self, split: str) -> list[str]:
         """The command that scores a split, in its folder. Its output is scores.txt."""
-        reference = self.reference(split)
-        references = [reference, *sorted(reference.parent.glob(f"{reference.name}[0-9]*"))]
-        words = ["fairseq-capsule", "score", "generate.out", *map(str, references), *self.scoring]
+        words = ["fairseq-capsule", "score", "generate.out", *map(str, self.references(split)), *self.scoring]
         words += ["--against", str(self.against / split / "generate.out")] if self.against else []
         words += ["--output", f"translations.{self.target}", "--json"]
         return words
@@ -135,8 +177,7 @@ class EvaluationRun:
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
         files = [*sorted(self.binarised.glob(f"{split}.*.bin")), *sorted(self.binarised.glob("dict.*.txt"))]
-        settings = [f"checkpoint {fingerprint(self.checkpoint)}", f"beam {self.beam}", f"lenpen {self.lenpen}"]
-        settings += [f"nbest {self.nbest}", f"data {fingerprint(*files)}"]
+        settings = [f"checkpoint {fingerprint(self.checkpoint)}", *self.decoding(), f"data {fingerprint(*files)}"]
         folder = Folder(str(self.results / split), SCRIPT)
         scores = folder.path / "scores.txt"
 
@@ -161,25 +202,49 @@ class EvaluationRun:
                 raise subprocess.CalledProcessError(done.returncode, words)
             sys.stdout.write(done.stderr.decode(errors="replace"))
 
-        last = Stage("scores.json", lambda part, log: part.write_bytes(scores.read_bytes().splitlines(True)[-1]))
+        def keep(part: Path, log: BinaryIO) -> None:
+            found = json.loads(scores.read_bytes().splitlines()[-1])
+            part.write_text(json.dumps({**found, "translations": counts}, ensure_ascii=False) + "\n", encoding="utf-8")
+
         with folder.locked():
             folder.keep_settings(settings)
             folder.run(Stage("generate.out", translate))
             self._keep_scoring(split)
-            folder.run(Stage("scores.txt", score), last)
+            counts = count_unfinished(folder.path / "generate.out", self.longest)
+            folder.run(Stage("scores.txt", score), Stage("scores.json", keep))
             sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
+            if counts["cut"]:
+                print(f"{counts['cut']} of {counts['sentences']} translations were cut at --max-len-b {self.longest}")
+            if counts["unknown"]:
+                print(f"{counts['unknown']} of {counts['sentences']} translations have <unk>")
 
     def _keep_scoring(self, split: str) -> None:
-        """Delete the scores if they were computed with other options or compared with other translations."""
+        """Delete the scores if they were computed with other options or texts."""
         file = self.results / split / "scoring"
         against = self.against and self.against / split / "generate.out"
         options = [*self.scoring, *(["--against", str(against)] if against else [])]
-        scored_with = f"{' '.join(options)} {fingerprint(against) if against else ''}"
+        references = fingerprint(*self.references(split))
+        scored_with = f"{' '.join(options)} {fingerprint(against) if against else ''} references {references}"
         if file.exists() and file.read_text(errors="replace").rstrip("\n") == scored_with:
             return
         for name in ("scores.txt", "scores.json"):
             file.with_name(name).unlink(missing_ok=True)
         file.write_text(f"{scored_with}\n")
+
+
+def count_unfinished(output: Path, longest: int) -> dict[str, int]:
+    """Count the best translations in an output of fairseq-generate: those `longest` tokens long, those with <unk>."""
+    counts = {"sentences": 0, "cut": 0, "unknown": 0}
+    before = None
+    with open(output, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, rest = line.rstrip("\n").partition("\t")
+            if name.startswith("H-") and name != before:
+                before, words = name, rest.partition("\t")[2].split()
+                counts["sentences"] += 1
+                counts["cut"] += len(words) >= longest
+                counts["unknown"] += "<unk>" in words
+    return counts
 
 
 def _plugin(named: str | None, settings: Settings, run: Path) -> tuple[Path, str]:
@@ -222,6 +287,7 @@ def evaluate(program: str, args: EvaluationArguments, dry_run: bool = False) -> 
             evaluation.show_generate(split)
             evaluation.show_score(split)
         return
+    evaluation.refuse_foreign_data()
     if evaluation.average and subprocess.run(evaluation.average).returncode:
         raise SystemExit(1)  # the command has printed why
     for split in evaluation.splits:

@@ -17,6 +17,7 @@ PACKAGES = ("fairseq-capsule", *FORKS, "torch", "numpy", "hydra-core")
 # Without these, glibc returns the memory of a large tensor and requests it again each time, in small pages.
 _LARGE = "4000000000"
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": _LARGE, "MALLOC_TRIM_THRESHOLD_": _LARGE, "MALLOC_TOP_PAD_": "100000000"}
+_DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-\S+")
 _PAGES = "glibc.malloc.hugetlb=1"
 
 
@@ -38,9 +39,9 @@ class Machines:
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     """Return the names of the GPUs for CUDA_VISIBLE_DEVICES."""
     if "CUDA_VISIBLE_DEVICES" in environment:
-        names = [name for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name]
-        hiding = next((index for index, name in enumerate(names) if name.startswith("-")), len(names))
-        return names[:hiding]  # -1 hides what follows
+        names = [name.strip() for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name.strip()]
+        hiding = next((index for index, name in enumerate(names) if not _DEVICE.fullmatch(name)), len(names))
+        return names[:hiding]  # what is no device hides what follows: -1, or NoDevFiles of Slurm
     listed = (re.match(r"GPU ([0-9]+):", line) for line in output("nvidia-smi", "--list-gpus"))
     return [line[1] for line in listed if line]
 
@@ -54,14 +55,21 @@ def child_environment(gpus: str) -> dict[str, str]:
     return {**os.environ, **own}
 
 
-def choose_machines(gpus: int | None, processes: int | None, nodes: int, environment: Mapping[str, str]) -> Machines:
+def choose_machines(
+    gpus: int | None, processes: int | None, nodes: int, environment: Mapping[str, str], dry_run: bool = False
+) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
-    It is a UserError if they are not available, or if the number of this node is unknown.
+    It is a UserError if they are not available, if srun started several tasks on a node, or if the number of this node
+    is unknown. With `dry_run` GPUs need not be available.
     """
+    _refuse_several_tasks(environment)
     if processes and gpus:
         raise UserError("--gpus and --processes: each GPU has one process; give only one of the options")
     visible = visible_gpus(environment)
+    if dry_run and gpus:
+        free = [str(number) for number in range(2 * gpus) if str(number) not in visible]
+        visible += free[: max(0, gpus - len(visible))]
     count = 0 if processes else len(visible) if gpus is None else gpus
     if count > len(visible):
         remedy = "give a smaller number, or --gpus 0 to train on the CPU"
@@ -71,6 +79,14 @@ def choose_machines(gpus: int | None, processes: int | None, nodes: int, environ
     if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
         launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
     return Machines(tuple(visible[:count]), processes, nodes, node, tuple(launcher))
+
+
+def _refuse_several_tasks(environment: Mapping[str, str]) -> None:
+    """Refuse a step of Slurm with several tasks on a node: each would start a launcher of its own."""
+    tasks, nodes = (environment.get(f"SLURM_STEP_NUM_{what}", "1") for what in ("TASKS", "NODES"))
+    if tasks.isdecimal() and nodes.isdecimal() and int(tasks) > int(nodes):
+        remedy = "give srun --ntasks-per-node 1: the task of a node starts a process for each of its GPUs"
+        raise UserError(f"srun started {tasks} tasks on {nodes} nodes; {remedy}")
 
 
 def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:

@@ -9,10 +9,11 @@ from fairseq.data import data_utils, indexed_dataset
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
-from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.belonging import of_data, refuse_other
+from fairseq_capsule.checkpoints.loading import belonging_of, model_options, read_options
 from fairseq_capsule.checkpoints.models import refuse_unknown_architecture
 from fairseq_capsule.data.binarised import recompute_offsets
-from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
+from fairseq_capsule.data.dictionaries import read_dictionary
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
@@ -29,11 +30,10 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
     source, target = pairs[0]
     if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
         raise UserError(f"{data}: its training set has several parts (train1.…); binarise it as one")
-    state = read_checkpoint(teacher)
-    refuse_other_languages(teacher, state, source, target)
-    dictionaries = (read_dictionary(f"{data}/dict.{language}.txt") for language in (source, target))
-    refuse_other_dictionaries(teacher, state, *dictionaries)
-    config = (state.get("cfg") or {}).get("model") or state.get("args")
+    state = read_options(teacher)
+    known = belonging_of(teacher, state)
+    refuse_other(known, of_data(Path(data), known, (source, target)))
+    config = model_options(state)
     option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
     if not plugin:
         refuse_unknown_architecture(teacher, option("_name") or option("arch"))
@@ -43,9 +43,9 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
 def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:
     """Write a data folder whose training targets are a teacher's translations. Return two lines that count them.
 
-    A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10,
-    or the `longest` that the teacher supports), or is missing because the teacher skips its source. `shards` has the
-    outputs of fairseq-generate.
+    A sentence keeps its own target if its translation is empty, has an unknown word, reaches the maximum length (twice
+    the source plus 10, or the `longest` that the teacher supports), or is missing because the teacher skips its source.
+    `shards` has the outputs of fairseq-generate.
     """
     pair = f"{source}-{target}"
     out.mkdir()
@@ -60,7 +60,7 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
     translations = _translations(shards)
     prefix = out / f"train.{pair}.{target}"
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
-    kept = {"empty": 0, "over-long": 0, "skipped": 0}
+    kept = {"empty": 0, "over-long": 0, "with <unk>": 0, "skipped": 0}
     for number, (words, own) in enumerate(zip(sources, targets)):
         text = translations.get(number)
         tokens = dictionary.encode_line(text or "", add_if_not_exist=False).long()
@@ -70,6 +70,8 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
             reason = "empty"
         elif len(tokens) - 1 >= min(2 * len(words) + 10, longest - 1):
             reason = "over-long"
+        elif dictionary.unk() in tokens:
+            reason = "with <unk>"
         else:
             builder.add_item(tokens)
             continue

@@ -16,6 +16,8 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
+from fairseq_capsule_lab.runs.progress import Progress
+from fairseq_capsule_lab.runs.restoring import refuse_foreign_start
 from fairseq_capsule_lab.runs.training_plan import TrainingArguments, TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
@@ -29,6 +31,7 @@ SHOWN = (
     (re.compile(rb"\[[^]]*\]\[[^]]*\]\[WARNING\] - "), b"  warning: "),
 )
 _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
+_LOADED = re.compile(r"Loaded checkpoint (\S+) \(epoch ([0-9]+) @ ([0-9]+) updates\)")
 _CONSEQUENCE = re.compile(r"torch\.distributed|Connection (reset|closed) by peer")
 _HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -38,12 +41,13 @@ _PERIOD = 0.2  # seconds between two looks at the log
 def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: bool = False) -> None:
     """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
-    planned = plan(args, os.environ)
+    planned = plan(args, os.environ, dry_run)
     gpus = ",".join(planned.machines.gpus)
     folder = Folder(args.out, SCRIPT)
     if dry_run:
         show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
         return
+    refuse_foreign_start(planned.settings, planned.data, folder.path)
     environment = machine.child_environment(gpus)
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
@@ -68,6 +72,7 @@ class Training:
         self.first = self.log.stat().st_size if self.log.exists() else 0  # where the output of this start begins
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupted = False
+        self.progress = Progress(planned.max_update, planned.max_epoch, planned.warmup)
 
     def begin(self, command: str) -> bool:
         """Bind the folder and record the start. Return False if the training is finished."""
@@ -90,6 +95,8 @@ class Training:
         print(f"{line}\nlog: {self.log}; loading data and model", flush=True)
         with open(self.log, "a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
+        if self.plan.settings.get("ema.store_ema"):
+            print("ema.store_ema: nothing reads these averages; 'fairseq-capsule average' averages checkpoints")
         return True
 
     def supervise(self, environment: Mapping[str, str]) -> int:
@@ -119,7 +126,7 @@ class Training:
                     ended = self.child.poll() is not None  # an interrupted training may take long to end
                     *lines, rest = (rest + log.read()).split(b"\n")
                     with contextlib.suppress(OSError):  # the reader of our output may end
-                        _show(lines)
+                        _show(lines, self.progress)
                     if ended:
                         return self.child.returncode
                     time.sleep(_PERIOD)
@@ -139,6 +146,13 @@ class Training:
             return
         # fairseq's status is unreliable: it may be 0 after an error.
         if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
+            loaded = next(filter(None, map(_LOADED.search, self._lines())), None)
+            if loaded and any("done training in" in line for line in self._lines()):
+                reason = f"{loaded[1]} has {int(loaded[2]) - 1} epochs and {loaded[3]} updates"
+                advice = (
+                    f"optimization.max_epoch or max_update above that, or checkpoint.finetune_from_model={loaded[1]}"
+                )
+                raise self._failure(f"nothing to train: {reason}", f"give {advice}")
             raise self._failure(self._reason(status), "fix the cause and run the same command again")
         self.run.note_end(_now(), "finished")
         self.run.finish()
@@ -164,7 +178,7 @@ class Training:
                 reason += f" {last}"
         if not reason and status < 0:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
-        return reason or last
+        return as_settings(reason or last)
 
     def _failure(self, reason: str, advice: str) -> UserError:
         for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
@@ -175,12 +189,29 @@ class Training:
         return UserError(f"{reason} (full log: {self.log}); {advice}")
 
 
-def _show(lines: Sequence[bytes]) -> None:
+def as_settings(advice: str) -> str:
+    """Return an advice of fairseq with its options as train.sh takes them: `--max-tokens` as `dataset.max_tokens`."""
+    from fairseq.dataclass.configs import FairseqConfig
+
+    groups = vars(FairseqConfig())
+
+    def setting(match: re.Match[str]) -> str:
+        name = match[1].replace("-", "_")
+        for group, values in groups.items():
+            option = getattr(values, "__dataclass_fields__", {}).get(name)
+            if option:
+                return f"{group}.{name}" + ("=true" if option.default is False else "")
+        return match[0]
+
+    return re.sub(r"(?<!\S)--([a-z][a-z0-9-]*[a-z0-9])", setting, advice)
+
+
+def _show(lines: Sequence[bytes], progress: Progress) -> None:
     for line in lines:
-        for pattern, mark in SHOWN:
-            match = pattern.match(line)
-            if match:
-                sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
+        remark = progress.remark(line).encode()
+        shown = [mark + line[match.end() :] for pattern, mark in SHOWN if (match := pattern.match(line))]
+        if shown or remark:
+            sys.stdout.buffer.write(b"".join(shown) + remark + b"\n")
     sys.stdout.buffer.flush()
 
 

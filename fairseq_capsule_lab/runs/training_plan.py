@@ -49,11 +49,16 @@ class TrainingPlan:
     where: str
     batch: str
     max_update: int
+    max_epoch: int
+    warmup: int
     seed: int
 
 
-def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPlan:
-    """Check the places and options of train.sh and its Hydra settings, and plan the training."""
+def plan(args: TrainingArguments, environment: Mapping[str, str], dry_run: bool = False) -> TrainingPlan:
+    """Check the places and options of train.sh and its Hydra settings, and plan the training.
+
+    With `dry_run` the GPUs that `args` asks for need not be here: the login node of a cluster has none.
+    """
     config, data = (
         checked_path(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data))
     )
@@ -63,7 +68,7 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
     if not any(data.glob("train.*.bin")):
         remedy = "name the output folder of fairseq-preprocess, OUT/bin of a prepare script"
         raise UserError(f"{args.data}: no binarised training set; {remedy}")
-    machines = choose_machines(args.gpus, args.processes, args.nodes, environment)
+    machines = choose_machines(args.gpus, args.processes, args.nodes, environment, dry_run)
     if not machines.gpus and args.precision != "fp32":
         raise UserError(f"--precision {args.precision}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = args.effective_tokens
@@ -82,6 +87,10 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
         settings.config["common"]["user_dir"] = None if plugin == plugins.OWN else str(plugin)
     times, batch = accumulation(settings, machines.world, tokens)
     _require_languages(data, settings)
+    rates = settings.get("optimization.lr", [])
+    if not isinstance(rates, list):
+        raise UserError(f"optimization.lr must be a list such as [{rates}]")
+    _require_joint_dictionary(data, settings)
     restored = settings.get("checkpoint.restore_file", LAST)
     if restored != LAST and not os.path.isfile(restored) and not (out / LAST).exists():  # fairseq ignores it
         raise UserError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
@@ -105,19 +114,39 @@ def plan(args: TrainingArguments, environment: Mapping[str, str]) -> TrainingPla
         bound = Settings(settings.config, {**origin, "batch": batch.partition(" = ")[2]})
     device = "GPU" if machines.gpus else "CPU"
     where = f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {args.precision}"
-    max_update = checked_integer("optimization.max_update", settings.get("optimization.max_update", 0), low=0)
+    max_update, max_epoch, warmup = (
+        checked_integer(key, settings.get(key, 0), low=0)
+        for key in ("optimization.max_update", "optimization.max_epoch", "lr_scheduler.warmup_updates")
+    )
     seed = settings.get("common.seed", 1)
-    return TrainingPlan(machines, data, command, _own_checkpoint(settings), bound, where, batch, max_update, seed)
+    return TrainingPlan(
+        machines, data, command, _own_checkpoint(settings), bound, where, batch, max_update, max_epoch, warmup, seed
+    )
 
 
 def _require_languages(data: Path, settings: Settings) -> None:
     """Require the languages of the data, in one of both directions."""
     source, target = (settings.get(f"task.{side}_lang") for side in ("source", "target"))
+    for side, language in (("source", source), ("target", target)):
+        if isinstance(language, bool):  # Norwegian
+            raise UserError(f'task.{side}_lang: YAML reads an unquoted no as false; write "no" in CONFIG')
     found = language_pairs(data, "train")
     if found and source and target and (source, target) not in found and (target, source) not in found:
         first, second = found[0]
         remedy = f"give task.source_lang={first} task.target_lang={second} after OUT, or name other data"
         raise UserError(f"CONFIG translates {source}-{target}, but {data} has {first}-{second}; {remedy}")
+
+
+def _require_joint_dictionary(data: Path, settings: Settings) -> None:
+    """Refuse one matrix for all embeddings where each language has a dictionary of its own."""
+    pairs = language_pairs(data, "train")
+    if not pairs or not settings.get("model.share_all_embeddings") or settings.get("task.like_baseline"):
+        return
+    files = [data / f"dict.{language}.txt" for language in pairs[0]]
+    words = [[line.rpartition(b" ")[0] for line in file.read_bytes().splitlines()] for file in files if file.is_file()]
+    if len(words) == 2 and words[0] != words[1]:
+        problem = "each language has a dictionary of its own (--share separate)"
+        raise UserError(f"{data}: {problem}; give model.share_all_embeddings=false after OUT")
 
 
 def _own_checkpoint(settings: Settings) -> list[str]:
@@ -134,8 +163,9 @@ def accumulation(settings: Settings, processes: int, tokens: int | None) -> tupl
     UserError if `tokens` cannot be reached, or a size is not a number.
     """
     size, unit = checked_integer("dataset.max_tokens", settings.get("dataset.max_tokens", 0), low=0), "tokens"
+    sentences = checked_integer("dataset.batch_size", settings.get("dataset.batch_size", 0), low=0)
     if not size:
-        size, unit = checked_integer("dataset.batch_size", settings.get("dataset.batch_size", 0), low=0), "sentences"
+        size, unit = sentences, "sentences"
     if not size:
         raise UserError("no batch size; give dataset.max_tokens=N")
     times = settings.get("optimization.update_freq", [1])
@@ -147,6 +177,9 @@ def accumulation(settings: Settings, processes: int, tokens: int | None) -> tupl
         if unit != "tokens":
             problem = f"the batch is dataset.batch_size={size} sentences; set max_tokens"
             raise UserError(f"--effective-tokens {tokens}: {problem}")
+        if sentences:
+            problem = f"dataset.batch_size={sentences} makes batches of fewer tokens than dataset.max_tokens"
+            raise UserError(f"--effective-tokens {tokens}: {problem}; give dataset.batch_size=null")
         times = [max(1, int(tokens / step + 0.5))]
         if abs(times[0] * step - tokens) > TOLERANCE * tokens:
             fitting = round(tokens / processes / -(-tokens // step))
@@ -155,6 +188,8 @@ def accumulation(settings: Settings, processes: int, tokens: int | None) -> tupl
             raise UserError(f"--effective-tokens {tokens} cannot be met: {problem}; {remedy}")
     total = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {total} {unit}"
+    if unit == "tokens" and sentences:
+        batch += f", at most {sentences} sentences in a batch of a process"
     if tokens and times[0] * step != tokens:
         batch += f" (rounded from {tokens})"
     return times, batch

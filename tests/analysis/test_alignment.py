@@ -30,14 +30,16 @@ def test_grow_diag_final_and_equals_a_result_by_hand(forward, backward, both):
     assert grow_diag_final_and(forward, backward) == both
 
 
-def test_eflomal_aligns_words_in_reverse_order():
+def test_eflomal_aligns_words_in_reverse_order(capsys):
     library("eflomal")
     generator = random.Random(1)
     sources = [" ".join(generator.sample("abcdefgh", 4)) for _ in range(300)]
     targets = [" ".join(reversed(line.upper())).replace("   ", " ") for line in sources]
     # Case is ignored, so each word is its own translation. The order is reversed.
-    forward, backward = align([*sources, "a b", ""], [*targets, "", "A"])
+    long = " ".join("a" * 1024)
+    forward, backward = align([*sources, long[2:], long, "a b", ""], [*targets, "A", "A", "", "A"])
+    assert "1 pairs have 1,024 words or more on a side: eflomal gives them no link" in capsys.readouterr().err
     for links in (forward, backward):
-        assert len(links) == 302 and links[-2:] == [set(), set()]
+        assert len(links) == 304 and links[-3:] == [set(), set(), set()]
         right = sum(links[i] == {(0, 3), (1, 2), (2, 1), (3, 0)} for i in range(300))
         assert right > 290

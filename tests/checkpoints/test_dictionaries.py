@@ -7,10 +7,11 @@ from fairseq.data import Dictionary
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
+from fairseq_capsule.mechanisms.registry import routing_options
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.testing import build_small
 
-OTHER_WORDS = "trained with other words than those of the data's"
+OTHER_WORDS = "trained with other words than those of the"
 
 
 @pytest.fixture
@@ -25,8 +26,10 @@ def others(place, tmp_path):
 
 
 def without_digests(place, name, **task_state):
+    """A checkpoint that does not say its words, and whose data are gone."""
     state = place.state()
     del state["task_state"]
+    state["cfg"]["task"]["data"] = str(place.folder / "gone")
     return place.write(name, {**state, **task_state})
 
 
@@ -55,19 +58,26 @@ def test_the_training_data_folder_may_be_missing(place, others, tmp_path):
     state["cfg"]["task"]["data"] = str(tmp_path / "nowhere")
     moved = place.write("moved.pt", state)
     place.size(moved)
-    with pytest.raises(UserError, match=f"{moved}: it was trained with other words"):
+    with pytest.raises(UserError, match=f"{moved}: it was trained with other words than .* of {tmp_path}/nowhere"):
         place.command("size", moved, "--data", others)
 
 
-def test_checkpoints_without_a_digest_are_accepted(place, others):
+def test_checkpoints_without_a_digest_are_accepted_with_a_line_that_says_so(place, others, caplog):
     for task_state in ({}, {"task_state": {}}):
-        place.generate(without_digests(place, "older.pt", **task_state), others, "translation")
+        older = without_digests(place, "older.pt", **task_state)
+        place.generate(older, others, "translation")
+        lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        assert [line for line in lines if "older.pt" in line] == [
+            f"{older}: words not compared with those of {others}: its digests or languages are missing, and so is the "
+            "data folder of its training"
+        ]
+        caplog.clear()
 
 
 def test_an_average_keeps_the_digest(place):
     digests = place.state()["task_state"]["dictionary_digests"]
     assert set(digests) == {"source", "target"}
-    assert average_checkpoints([place.good, place.good])["task_state"]["dictionary_digests"] == digests
+    assert average_checkpoints([place.good, place.good], routing_options)["task_state"]["dictionary_digests"] == digests
 
 
 @pytest.mark.parametrize("arch", ["gdr_lstm", "capsnmt"])

@@ -9,7 +9,7 @@ import torch
 from fairseq import checkpoint_utils, options
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.logging import metrics
+from fairseq.logging import meters, metrics
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
@@ -18,6 +18,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.mechanisms.registry import routing_options
 from tests.checkpoints.ways_in import SETTINGS, TASK
 from tests.zoo import SMALL, SYSTEMS
 
@@ -49,7 +50,21 @@ def eval_bleu(state):
     assert any(isinstance(part, np.ndarray) for part in state["extra_state"]["metrics"]["valid"][0][3].values())
 
 
-@pytest.mark.parametrize("form, older", [(ema, False), (half, True), (eval_bleu, False)])
+def saved_meters():
+    """The classes of meters. That of a derived figure is made anew after loading."""
+    return [kind for kind in meters.Meter.__subclasses__() if kind.__qualname__ == kind.__name__]
+
+
+def own_meters(state):
+    """fairseq's meters themselves, as its older versions saved them, under the name of their former module"""
+    kinds = {"average": meters.AverageMeter(), "sum": meters.SumMeter(), "times": meters.TimeMeter()}
+    kinds |= {"watch": meters.StopwatchMeter(), "parts": meters.ConcatTensorMeter()}
+    assert {type(kind) for kind in kinds.values()} == set(saved_meters())
+    kinds["average"].update(torch.tensor(3.0), n=2)
+    state["extra_state"]["train_meters"] = OrderedDict(kinds)
+
+
+@pytest.mark.parametrize("form, older", [(ema, False), (half, True), (eval_bleu, False), (own_meters, True)])
 def test_every_form_of_a_training_s_checkpoint_loads(place, form, older):
     state = place.state()
     form(state)
@@ -62,11 +77,23 @@ def test_every_form_of_a_training_s_checkpoint_loads(place, form, older):
     model, *_ = load_model(path, place.data)
     weight = "decoder.embed_tokens.weight"
     assert torch.equal(model.state_dict()[weight], state["model"][weight].float())
-    averaged = average_checkpoints([path, path])
+    averaged = average_checkpoints([path, path], routing_options)
     assert not averaged["extra_state"].keys() & {"ema", "ema_fp32_params"}
     torch.save(averaged, path)
     again = read_checkpoint(path)["model"]
     assert all(torch.equal(again[name], value) for name, value in state["model"].items())
+
+
+def test_meters_of_fairseq_s_older_module_load(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fairseq.meters", meters)
+    for kind in saved_meters():
+        monkeypatch.setattr(kind, "__module__", "fairseq.meters")
+    state = place.state()
+    own_meters(state)
+    path = place.write("older_meters.pt", state)
+    monkeypatch.undo()
+    loaded = read_checkpoint(path)["extra_state"]["train_meters"]
+    assert loaded["average"].avg == 3 and type(loaded["watch"]) is meters.StopwatchMeter
 
 
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3).T, np.arange(3, dtype=">i4"), np.array(True)])

@@ -1,10 +1,13 @@
 """`fairseq-capsule analyze` on outputs of fairseq-generate: tables, pictures, what is refused."""
 
 import csv
+import io
 import json
+import sys
 
 import pytest
 
+from fairseq_capsule_lab.cli import main
 from tests.libraries import library
 
 SOURCES = ["a dog runs in the park", "two kids", "a cat", "a man in a red hat looks at the big hou@@ se"]
@@ -54,6 +57,31 @@ def analyze(command, tmp_path):
         return printed["rows"]
 
     return run
+
+
+JAPANESE = ["母は台所で夕食を作っている。", "二人の子供が庭で遊んでいる。", "犬。"]
+JAPANESE += ["公園で子供がたくさん楽しそうに遊んでいる。"]
+
+
+def test_lengths_of_a_text_without_spaces_are_characters(analyze, refused, tmp_path):
+    """In words all its sentences would have length 1, and BLEU would compare whole sentences."""
+    almost = [line[1:] for line in JAPANESE]
+    path = output(tmp_path / "ja.out", almost, sources=JAPANESE, targets=JAPANESE)
+    message = refused("analyze", "lengths", path, "--out", tmp_path / "none")
+    assert message.endswith("not tokenised, and its language is unknown; give --lang")
+    options = ("--lang", "ja", "--tokenized", "no", "--bleu-tokenizer", "char")
+    rows = analyze("lengths", path, *options)
+    assert [row["sentences"] for row in rows] == [1, 2, 1] and [row["words"] for row in rows][0] == "≤ 2"
+    assert all(row["bleu"] > 50 for row in rows if row["words"] != "≤ 2")
+    assert "Source length: characters of the S- lines" in (tmp_path / "out/lengths.md").read_text(encoding="utf-8")
+
+
+def test_a_terminal_in_latin_1_shows_other_characters_escaped(first, tmp_path, monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="latin-1"))
+    assert main(["analyze", "lengths", str(first), "--out", str(tmp_path / "out")]) == 0
+    sys.stdout.flush()
+    assert b"\\u2264 10" in printed.getvalue() and "≤ 10" in (tmp_path / "out/lengths.md").read_text(encoding="utf-8")
 
 
 def test_lengths_are_grouped_by_intervals(analyze, first, second):

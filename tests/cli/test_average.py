@@ -4,34 +4,43 @@ import re
 import shutil
 from argparse import Namespace
 from collections import OrderedDict
+from dataclasses import fields
 
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
+from fairseq_capsule.mechanisms.registry import routing_options
 from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
+from tests.zoo import SYSTEMS
 
 
-def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):
+def write(path, parameters=None, score=None, higher_is_better=False, options=(), words="a", target="de", **extra_state):
     """Write a checkpoint with the parts that fairseq's trainer saves."""
     parameters = OrderedDict(w=torch.ones(2)) if parameters is None else OrderedDict(parameters)
     checkpoint = {
         "args": None,
         "cfg": {
             "checkpoint": {"maximize_best_checkpoint_metric": higher_is_better},
-            "model": Namespace(_name="transformer", encoder_layers=3),
+            "model": Namespace(**{"_name": "transformer", "encoder_layers": 3, **dict(options)}),
+            "task": {"data": "gone", "source_lang": "en", "target_lang": target},
         },
         "model": parameters,
         "criterion": None,
         "optimizer_history": [{"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 7}],
-        "task_state": {},
+        "task_state": {"dictionary_digests": {"source": words, "target": words}} if words else {},
         "extra_state": {"train_iterator": {"epoch": 2}, "val_loss": score, "best": score, **extra_state},
         "last_optimizer_state": {"state": {0: torch.ones(1000)}},
     }
     torch.save(checkpoint, path)
     return path
+
+
+def routing_of(arch):
+    return routing_options(MODEL_DATACLASS_REGISTRY[arch]())
 
 
 def names(paths):
@@ -100,7 +109,7 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
         for number in range(3)
     ]
     paths = [write(tmp_path / f"{number}.pt", state) for number, state in enumerate(states)]
-    mean = average_checkpoints(paths)["model"]
+    mean = average_checkpoints(paths, routing_options)["model"]
     for name in ("full", "half", "bfloat"):
         expected = torch.stack([state[name].double() for state in states]).mean(0).to(states[0][name].dtype)
         assert mean[name].dtype == states[0][name].dtype
@@ -204,3 +213,39 @@ def test_parameters_that_have_no_mean_are_refused(refused, run_dir, parameters, 
     line = refused("average", run_dir, "--last", 2)
     assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
     assert not (run_dir / "checkpoint_avg_last2.pt").exists()
+
+
+@pytest.mark.parametrize("arch", [name for name in SYSTEMS if routing_of(name)])
+def test_options_that_shapes_do_not_show_are_refused(tmp_path, arch):
+    """Models of equal parameters: other heads, iterations, mechanisms or forms of a routing."""
+    config = MODEL_DATACLASS_REGISTRY[arch]()
+    options = {item.name: getattr(config, item.name) for item in fields(config)}
+    first = write(tmp_path / "first.pt", options=options)
+    names = {*routing_of(arch), "encoder_attention_heads", "encoder_normalize_before"} & options.keys()
+    for name in (name for name in names if options[name] is not None):  # None: a size, which shapes show
+        second = write(tmp_path / "second.pt", options={**options, name: "another"})
+        with pytest.raises(UserError, match=f"second.pt: its {name} is 'another', in {first} it is .*of one model"):
+            average_checkpoints([first, second], routing_options)
+    write(second, options={**options, "dropout": 0.7})  # computes the same
+    assert average_checkpoints([first, second], routing_options)
+
+
+@pytest.mark.parametrize(
+    "other, problem",
+    [
+        ({"words": "b"}, "it was trained with other words than those of the source dictionary of {}"),
+        ({"target": "fr"}, "it translates en-fr, but {} is en-de"),
+    ],
+)
+def test_runs_of_other_words_or_another_direction_have_no_average(refused, tmp_path, other, problem):
+    first, second = write(tmp_path / "first.pt"), write(tmp_path / "second.pt", **other)
+    line = refused("average", first, second, "--output", tmp_path / "mean.pt")
+    assert line.startswith(f"{second}: {problem.format(first)}") and not (tmp_path / "mean.pt").exists()
+
+
+def test_what_is_not_known_is_not_compared_and_a_line_says_so(command, tmp_path):
+    first, second = write(tmp_path / "first.pt"), write(tmp_path / "second.pt", words="")
+    result = command("average", first, second, "--output", tmp_path / "mean.pt")
+    assert result.status == 0
+    (line,) = result.err.splitlines()
+    assert line.startswith(f"{second}: words not compared with those of {first}: ")

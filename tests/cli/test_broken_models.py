@@ -11,7 +11,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
-from tests.cli.world import make_world
+from tests.cli.world import make_world, save_checkpoint
 
 
 def change_checkpoint(world, tmp_path, function):
@@ -59,6 +59,7 @@ def other_words(world, tmp_path_factory):
     make_world(folder)
     for path in folder.glob("data/bin/dict.*.txt"):
         path.write_text(path.read_text().replace("a ", "x "))
+    save_checkpoint(folder / "data/bin", folder / "model.pt")
     return folder
 
 
@@ -99,9 +100,10 @@ def test_a_search_that_fails_is_one_line(world):
 def test_data_with_other_words_are_refused(refused, world, other_words, fewer_words, tmp_path, program):
     places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
     line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
-    assert "which differ from those of the data" in line and str(places["model"]) in line
+    assert "was trained with other words than those of the source dictionary of " in line
+    assert line.startswith(str(places["model"])) and line.endswith(f"--codes and --dict of {other_words}/data/bin")
     line = refused(*COMMANDS[program].format(**places, data=fewer_words).split())
-    assert "binarise the data with the checkpoint's dictionary" in line and "model.pt: its encoder's dictionary" in line
+    assert "model.pt: its encoder's dictionary has " in line and "; prepare the text with --codes and --dict of" in line
     assert not (tmp_path / "out").exists()
 
 

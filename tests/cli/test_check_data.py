@@ -202,6 +202,14 @@ def test_languages_with_different_numbers_of_sentences_are_named(command, data):
     assert wanted in command("check-data", data / "bin").out.splitlines()
 
 
+def test_equal_sides_are_named(command, tmp_path):
+    write(tmp_path / "bpe", {split: [(source, source) for source, _ in pairs] for split, pairs in TEXT.items()})
+    binarise(tmp_path / "bpe", tmp_path / "bin")
+    result = command("check-data", tmp_path, "--most-overlap", 100)
+    wanted = "bin/test.*.idx: source and target are equal in 3 of 3 lines: binarise a text and its translation"
+    assert result.status == 1 and wanted in result.out.splitlines()
+
+
 def test_the_files_of_a_manifest_are_compared(command, data):
     (data / "settings").write_text("script prepare.sh\n")
     assert "manifest.tsv: missing, because the preparation did not finish" in command("check-data", data).out

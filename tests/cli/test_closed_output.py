@@ -10,7 +10,7 @@ from tests.integration.commands import PLUGIN
 def test_a_closed_output_is_not_an_error():
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "fairseq_capsule_lab.cli", "table"]
+    command = [sys.executable, "-m", "fairseq_capsule_lab.cli", "--help"]
     process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=PLUGIN.parent)
     os.close(writer)
     assert (process.returncode, process.stderr) == (141, "")

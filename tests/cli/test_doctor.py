@@ -121,6 +121,15 @@ def test_a_gpu_that_torch_does_not_see_is_reported(found, monkeypatch, driver, s
     assert row.status == status and ("sees no GPU" in row.detail) == (driver is not None)
 
 
+def test_the_libraries_of_bleu_are_named(found, monkeypatch):
+    for language, extra in (("ja", "japanese"), ("ko", "korean")):
+        monkeypatch.delitem(sys.modules, f"sacrebleu.tokenizers.tokenizer_{language}_mecab", raising=False)
+        monkeypatch.setitem(sys.modules, {"ja": "MeCab", "ko": "mecab_ko"}[language], None)
+        row = found(f"BLEU of {language}")
+        assert (row.status, row.fix) == ("info", f"pip install 'fairseq-capsule[{extra}]'")
+        assert row.detail == f"{language}-mecab: not installed; only scores of this language need it"
+
+
 def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch, generated, reference):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     message = refused("score", generated, reference)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,35 @@ def test_several_references_are_used_together(score, tmp_path, reference, genera
     assert "nrefs:2" in tokenised["signature"]
 
 
+def test_an_empty_line_is_no_reference(score, command, tmp_path):
+    """As a reference of length 0 it would remove the brevity penalty."""
+    lines = ["the cat sat on the mat today", "a small dog runs in the park"]
+    hypothesis = write(tmp_path / "hyp", ["the cat sat on", "a small dog runs in the park"])
+    references = write(tmp_path / "ref.en", lines), write(tmp_path / "ref2.en", ["", lines[1]])
+    printed = score(hypothesis, *references)
+    assert of(printed) == pytest.approx(of(score(hypothesis, references[0])))
+    assert all("nrefs:var" in signature for signature in of(printed, "signature").values())
+    notes = command("score", hypothesis, *references).err
+    assert "the command sacrebleu would count it as a reference of length 0" in notes
+
+
+@pytest.mark.parametrize(
+    "line, kind",
+    [
+        ("Une idée déjà très française.", "characters that are not composed (NFC)"),
+        ("Elle dit « non » et s’en va.", "typographic quotes"),
+    ],
+)
+def test_sides_that_are_written_differently_are_noted_not_changed(command, tmp_path, line, kind):
+    changed = unicodedata.normalize("NFD", line) if "idée" in line else line.translate(str.maketrans("«»’", "\"\"'"))
+    files = [write(tmp_path / name, [text]) for name, text in (("one.fr", line), ("other.fr", changed))]
+    for pair in (files, files[::-1]):
+        result = command("score", *pair, "--json")
+        found = json.loads(result.out.splitlines()[-1])["scores"]["detokenised_bleu"]["score"]
+        assert kind in result.err and found < 80
+        assert "perfect" not in command("score", pair[0], pair[0]).err
+
+
 @pytest.mark.parametrize(
     "options, line",
     [
@@ -195,6 +225,28 @@ def test_chinese_is_compared_by_words(score, tmp_path):
     for given in (references[:1], references):
         tokenised = score(output, *given)["scores"]["tokenised_bleu"]
         assert 70 < tokenised["score"] < 95 and tokenised["text"] == "jieba tokens of zh"
+
+
+@pytest.mark.parametrize(
+    "language, lines",
+    [
+        ("th", ["ไม่สามารถอ่านรายชื่อแหล่งแพกเกจได้", "เด็กสองคนกำลังเล่นอยู่ในสวน"]),
+        ("mya_Mymr", ["မြန်မာနိုင်ငံ၏မြို့တော်ဖြစ်သည်။", "ကလေးများပန်းခြံထဲတွင်ကစားနေကြသည်။"]),
+        ("jpn_Jpan", ["母は台所で夕食を作っている。", "二人の子供が庭で遊んでいる。"]),
+    ],
+)
+def test_a_language_without_spaces_is_compared_by_characters(score, tmp_path, language, lines):
+    """Between spaces a sentence with one wrong character has no word in common with its reference."""
+    reference = write(tmp_path / "test", lines)
+    almost = [line[:5] + line[6:] for line in lines]
+    of_moses = [TextPreparation(language, "moses").words(line) for line in lines]
+    generated = [f"{kind}{line}" for i, line in enumerate(of_moses) for kind in (f"T-{i}\t", f"H-{i}\t0\t")]
+    options = ("--lang", language, "--bleu-tokenizer", "char")
+    for hypothesis in (write(tmp_path / "out", almost), write(tmp_path / "generated", generated)):
+        printed = score(hypothesis, reference, *options)["scores"]
+        assert all(measure["score"] > 60 for measure in printed.values())
+        assert printed["tokenised_bleu"]["text"] == "characters"
+        assert "tok:char" in printed["detokenised_bleu"]["signature"]
 
 
 class TestAgainst:

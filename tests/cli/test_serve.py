@@ -21,7 +21,7 @@ def test_the_server_runs_until_it_is_stopped(world):
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeds)
     try:
         address = process.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{address}?text=a+b&beam=1", timeout=60) as answer:
+        with urllib.request.urlopen(address, b"text=a+b&beam=1", timeout=60) as answer:
             assert b"<h2><bdi>a b</bdi></h2>" in answer.read()
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=30)

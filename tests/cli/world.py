@@ -42,7 +42,8 @@ def save_checkpoint(data, path, architecture=GDR, target="de"):
         "model": model.state_dict(),
         "criterion": criterion.state_dict(),
         "optimizer_history": [{"num_updates": 1, "optimizer_name": "FairseqAdam", "lr_scheduler_state": {}}],
-        "extra_state": {"epoch": 1},
+        "extra_state": {"epoch": 1, "train_iterator": {"epoch": 2}},
+        "task_state": task.state_dict(),
     }
     torch.save(state, path)
 

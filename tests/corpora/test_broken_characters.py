@@ -9,7 +9,7 @@ from fairseq_capsule_lab.corpora.lcsts import write_pairs
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
 
-SET = ("set.sgm", "set.sgm")
+SET = ("set.sgm", "other.sgm")
 BROKEN = {"NUL": ("\0", "U+0000"), "U+FFFD": ("\ufffd", "U+FFFD")}
 DOCUMENT = (
     "<doc id={}>\n<human_label>5</human_label>\n<summary>\n{}\n</summary>\n<short_text>\n{}\n</short_text>\n</doc>\n"
@@ -65,26 +65,26 @@ def test_training_pairs_without_a_text_on_one_side_are_left_out(tmp_path):
 
 def test_a_limit_counts_the_pairs_of_all_parts(tmp_path):
     for name, lines in (("a", "1\n\n2\n"), ("b", "\n3\n4\n"), ("c", "5\n")):
-        for language in ("en", "de"):
-            (tmp_path / f"{name}.{language}").write_text(lines)
+        (tmp_path / f"{name}.en").write_text(lines)
+        (tmp_path / f"{name}.de").write_text(lines.translate(str.maketrans("12345", "abcde")))
     raw = RawTexts(tmp_path / "raw", ("en", "de"), Path, limit=3)
     for name in "abc":
         raw.append(tmp_path / f"{name}.en", tmp_path / f"{name}.de")
-    assert [file.read_text() for file in raw.files("train")] == ["1\n2\n3\n"] * 2 and raw.is_full
+    assert [file.read_text() for file in raw.files("train")] == ["1\n2\n3\n", "a\nb\nc\n"] and raw.is_full
 
 
 @pytest.mark.parametrize("character", ["b", "😀"])
 @pytest.mark.parametrize("number", [100_000, 100_001])
 def test_a_long_line_is_refused_or_dropped(tmp_path, character, number):
     for language in ("en", "de"):
-        lines = ("\ufeffa", character * number if language == "de" else "b", "c")
+        lines = ("\ufeffa", character * number if language == "de" else "b", language)
         (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     counts, reason = taken(tmp_path), refused(tmp_path)
     if number == 100_000:
         assert (counts, reason) == ("3 pairs", "")
         return
     assert counts.startswith("2 pairs (dropped: 1 too long in text.de)\t")
-    assert (tmp_path / "train.en").read_text() == (tmp_path / "train.de").read_text() == "a\nc\n"
+    assert [(tmp_path / f"train.{language}").read_text() for language in ("en", "de")] == ["a\nen\n", "a\nde\n"]
     assert reason == "text.de, line 2: over 100000 characters are no sentence: fix the pair"
 
 
@@ -92,6 +92,7 @@ def test_a_long_line_is_refused_or_dropped(tmp_path, character, number):
 def test_broken_characters_of_sgm_segments_are_refused(tmp_path, escaped):
     document = f'<doc docid="d"><seg id="1">a</seg><seg id="2">b {escaped}</seg></doc>'
     (tmp_path / "set.sgm").write_text(document, encoding="utf-8")
+    (tmp_path / "other.sgm").write_text('<doc docid="d"><seg id="1">x</seg><seg id="2">y</seg></doc>')
     assert refused(tmp_path, *SET) == "set.sgm, segment 2 of document d: U+FFFD at character 3: fix the file"
 
 
@@ -105,13 +106,15 @@ def test_broken_characters_of_summaries_are_refused_or_dropped(tmp_path, broken)
 
 
 def test_a_segment_without_an_end_is_refused(tmp_path):
-    (tmp_path / "set.sgm").write_text('<doc docid="d"><seg id="1">a</seg><seg id="2">b</doc>')
+    for name in SET:
+        (tmp_path / name).write_text('<doc docid="d"><seg id="1">a</seg><seg id="2">b</doc>')
     assert refused(tmp_path, *SET) == "set.sgm, segment 2 of document d: no </seg>: fetch the file again"
 
 
 def test_markup_inside_a_segment_is_text(tmp_path):
     document = '<REFSET refid="r"><Doc docid="d"><SEG id=1> a <b <seg> <doc> </SEG >c</seg><seg id="2">d</Seg></doc>'
     (tmp_path / "set.sgm").write_text(document)
+    (tmp_path / "other.sgm").write_text('<doc docid="d"><seg id="1">x</seg><seg id="2">y</seg></doc>')
     assert not refused(tmp_path, *SET)
     assert (tmp_path / "valid.en").read_text() == "a <b <seg> <doc> </SEG >c\nd\n"
 

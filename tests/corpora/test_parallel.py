@@ -12,7 +12,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from fairseq_capsule_lab.corpora import parallel, subwords
 from fairseq_capsule_lab.corpora.parallel import filter_folder
-from fairseq_capsule_lab.corpora.subwords import learn_merges, learn_pieces
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):
     texts = [tmp_path / f"train.{language}" for language in ("en", "de")]
     for text in texts:
         text.write_text("".join(f"{line}\n" for line in lines))
-    learn_merges(texts, tmp_path / "learnt", 200, log)
+    learn_subwords(texts, tmp_path / "learnt", "subword-nmt", 200, log)
     expected = io.StringIO()
     learn_bpe([f"{line}\n" for line in 2 * lines], expected, 200)
     assert (tmp_path / "learnt").read_text() == expected.getvalue()
@@ -82,5 +82,5 @@ def test_pieces_learnt_in_two_processes_are_the_same(tmp_path, log, monkeypatch,
     for text in texts:
         text.write_text("".join(" ".join(rng.choices(words, k=9)) + "\n" for _ in range(200)))
     for name in ("first", "second"):  # each in a process of its own
-        learn_pieces(texts, tmp_path / name, "unigram", 90, log)
+        learn_subwords(texts, tmp_path / name, "sentencepiece", 90, log)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

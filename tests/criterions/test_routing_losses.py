@@ -27,6 +27,7 @@ class MeanLength(Mechanism):
     options = LengthConfig
     on = {"mean_length": True}
     loss_weights = {"mean_length": 1.0}
+    needs_logits = True
 
     def losses(self, model, net_output, sample, weights, options):
         return {"mean_length": Loss(net_output[0].square().mean(), len(sample["target"]), unit=2.0)}

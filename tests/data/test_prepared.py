@@ -1,5 +1,7 @@
 """What the settings of a prepared folder say about its text, and the two names of a folder."""
 
+import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, language_pairs, preparations, prepared_folder, raw_lines
 from capsule_routing.text.preparation import SCRIPTS, TextPreparation
+from fairseq_capsule.data.tokenizer import PreparedText, PreparedTextConfig
+from fairseq_capsule_lab.corpora.subwords import learn_subwords
 
 
 @pytest.fixture
@@ -87,12 +91,75 @@ def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, 
         (side("en", splits_hyphens=True), "A well-known tab.", "A well @-@ known tab ."),
         (side("en"), "A well-known\x07tab\x9f.", "A well-known tab ."),
         (side("en", drops_controls=True), "A well-known\x07tab\x9f.", "A well-knowntab ."),
+        (side("fr"), unicodedata.normalize("NFD", "café noir."), "café noir ."),
+        (side("yo"), "ọ̀rọ̀ ní ilé.", "ọ̀rọ̀ ní ilé ."),
+        (side("tr", lower=True), "IŞIK İyi", "ışık iyi"),
+        (side("de", lower=True), "IST", "ist"),
         (side("ro", diacritics="keep"), "Ţară Şi ţară și", "Țară Și țară și"),
         (side("ro", diacritics="remove"), "Ţară Şi ţară și", "Tara Si tara si"),
     ],
 )
 def test_raw_text_becomes_words_by_the_settings(text, line, words):
     assert text.words(line) == words
+
+
+TEXTS = {
+    "en": ["He doesn't know 1,000 cats.", "<BT> A B well-known dog"],
+    "zh": ["我爱北京天安门", "<BT> 他说今天天气很好"],
+}
+KINDS = [
+    *(("en", "moses", "subword-nmt"), ("en", "moses", "sentencepiece"), ("en", "none", "sentencepiece")),
+    *(("en", "none", "subword-nmt"), ("zh", "jieba", "subword-nmt"), ("zh", "characters", "none")),
+    *(("en", "characters", "none"), ("zh", "none", "sentencepiece-bpe")),
+]
+
+
+@pytest.fixture
+def text_of_kind(tmp_path):
+    """Return a function that learns subwords of a kind from a text with the protected word `<BT>`."""
+
+    def make(language, tokenizer, subwords):
+        text = side(language, tokenizer, lower=True, protected="<BT>")
+        (tmp_path / "train").write_text("".join(f"{text.words(line)}\n" for line in 9 * TEXTS[language]))
+        texts, codes = [tmp_path / "train"], tmp_path / "codes"
+        with open(tmp_path / "log", "wb") as log:
+            if subwords != "none":
+                learn_subwords(texts, codes, subwords, 30 if subwords == "subword-nmt" else 60, log, ["<BT>"])
+        return replace(text, subwords=subwords.removesuffix("-bpe"), codes=str(codes))
+
+    return make
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=" ".join)
+def test_a_protected_word_stays_whole(text_of_kind, kind):
+    text, lines = text_of_kind(*kind), TEXTS[kind[0]]
+    for line in (lines[1], f"{lines[0]} <BT> {lines[0]}", f"{lines[0]} <BT>"):
+        subwords = text.encode(line).split()
+        assert subwords.count("<BT>") + subwords.count("▁<BT>") == line.count("<BT>"), subwords
+        if kind[1] in ("none", "characters"):
+            assert text.decode(" ".join(subwords)) == line.lower().replace("<bt>", "<BT>")
+    assert not {"<BT>", "▁<BT>"} & set(text.encode(f"{lines[0]} <BTX> B").split())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=" ".join)
+def test_a_constraint_is_prepared_as_the_target_or_refused(text_of_kind, kind, monkeypatch):
+    """fairseq reads constraints as it reads sources: `encode` of the tokenizer."""
+    text = text_of_kind(*kind)
+    monkeypatch.setattr("fairseq_capsule.data.tokenizer.preparations", lambda *_: (replace(text, language="xx"), text))
+    config = PreparedTextConfig(data="data", source_lang="xx", target_lang=kind[0], constraints="ordered")
+    if kind[1] == "moses":
+        with pytest.raises(UserError, match="--constraints: fairseq would prepare them as xx, but they are en; leave"):
+            PreparedText.build_tokenizer(config)
+        return
+    tokenizer = PreparedText.build_tokenizer(config)
+    line = TEXTS[kind[0]][0].lower()
+    assert tokenizer.encode(line) == text.encode(line) and tokenizer.decode(tokenizer.encode(line)) == line
+    for name, other in (("codes", "other"), ("tokenizer", "moses"), ("lower", False)):
+        changed = replace(text, **{name: other})
+        monkeypatch.setattr("fairseq_capsule.data.tokenizer.preparations", lambda *_: (changed, text))
+        with pytest.raises(UserError, match="--constraints: "):
+            PreparedText.build_tokenizer(config)
+    assert PreparedText.build_tokenizer(replace(config, constraints=None))
 
 
 def test_every_prepare_script_is_known():

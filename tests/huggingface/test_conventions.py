@@ -259,7 +259,7 @@ def test_the_configuration_answers_as_others_do():
         ({"eos_token_id": [40, 41], "max_new_tokens": 6}, lambda row: row[-1] in (40, 41)),
         ({"max_new_tokens": 6, "early_stopping": False, "num_beams": 1}, lambda row: len(row) == 7),
     ],
-    ids=str,
+    ids=lambda value: "" if callable(value) else str(value),
 )
 def test_a_search_always_finds_words(options, right):
     model = build(**SYSTEMS["gdr"])

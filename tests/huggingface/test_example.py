@@ -1,12 +1,18 @@
 """examples/transformers_training: a plain model, its training resumed, and GDR on it, without fairseq."""
 
+import math
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+import transformers
 
+from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.export.from_transformers import CHECKPOINT, write
 
@@ -24,6 +30,69 @@ def train(folder, *words, fails=False):
     finished = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert (finished.returncode != 0) == fails, finished.stderr
     return finished.stdout + finished.stderr
+
+
+def example():
+    """Load the example without `datasets`, which reads its texts and which the fast tests do not install."""
+    assert transformers.Seq2SeqTrainer  # imported now: it asks for the real `datasets`
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "datasets", SimpleNamespace(Dataset=None, load_from_disk=None))
+        return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+
+
+def tokenizer_of(folder, texts, size):
+    return example().new_tokenizer(SimpleNamespace(source="en", target="de", vocab_size=size), texts, folder)
+
+
+def evaluated(model, folder, batch, **options):
+    """Evaluate a model on five sentences of different lengths as the example does, in batches of a size."""
+    train = example()
+    data = [{"input_ids": [5, 6, 2], "labels": [*range(7, 7 + length), 2]} for length in (1, 4, 2, 9, 6)]
+    own = {"generation_max_length": 3, "use_cpu": True, "report_to": "none", **options}
+    arguments = train.Arguments(output_dir=str(folder), per_device_eval_batch_size=batch, **own)
+    collator = transformers.DataCollatorForSeq2Seq(tokenizer_of(folder, ["a b"] * 9, 12), model=model)
+    return train.Trainer(model, arguments, collator, data, data).evaluate()
+
+
+@pytest.fixture
+def guided():
+    torch.manual_seed(0)
+    sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 1, "decoder_layers": 1}
+    return CapsuleForConditionalGeneration(CapsuleConfig.preset("gdr_transformer_tiny", vocab_size=20, **sizes))
+
+
+def test_the_nll_is_a_sum_over_tokens_whatever_the_batches_are(guided, tmp_path):
+    """eval_loss of transformers is a mean over batches, with the guided losses."""
+    found = [evaluated(guided, tmp_path, batch) for batch in (1, 2, 5)]
+    assert found[0]["eval_nll"] == pytest.approx(found[1]["eval_nll"]) == pytest.approx(found[2]["eval_nll"])
+    assert found[0]["eval_loss"] != pytest.approx(found[1]["eval_loss"])
+    total = tokens = 0.0
+    for length in (1, 4, 2, 9, 6):
+        labels = torch.tensor([[*range(7, 7 + length), 2]])
+        logits = guided.eval()(input_ids=torch.tensor([[5, 6, 2]]), labels=labels).logits.double()
+        total -= logits.log_softmax(-1).gather(2, labels.unsqueeze(2)).sum().item() / math.log(2)
+        tokens += length + 1
+    assert found[0]["eval_nll"] == pytest.approx(total / tokens)
+
+
+def test_one_batch_without_a_loss_is_a_model_without_an_nll(guided, tmp_path):
+    with torch.no_grad():
+        guided.get_output_embeddings().weight[15] = math.nan  # only the longest sentence has this word
+    found = evaluated(guided, tmp_path, 1)
+    assert math.isnan(found["eval_nll"])
+
+
+def test_the_sum_with_the_guided_losses_chooses_no_model():
+    arguments = example().Arguments
+    with pytest.raises(SystemExit, match="includes the losses of mechanisms; give nll or bleu"):
+        arguments(output_dir="out", metric_for_best_model="loss")
+    assert [arguments(metric_for_best_model=name).greater_is_better for name in ("nll", "bleu")] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["der Hund ", " der Hund", "der Hund\u3000", "der Hund\t"])
+def test_white_space_at_an_end_is_no_piece(tmp_path, text):
+    tokenizer = tokenizer_of(tmp_path, ["der Hund schläft"] * 9, 60)
+    assert tokenizer(text).input_ids == tokenizer("der Hund").input_ids
 
 
 @pytest.mark.slow
@@ -49,3 +118,29 @@ def test_a_plain_model_is_trained_resumed_and_fine_tuned(tmp_path):
     assert write(tmp_path / "gdr", imported) == "en-de"
     sources = (tmp_path / "test.en").read_text(encoding="utf-8").splitlines()
     assert len(load(imported / CHECKPOINT, imported).translate(sources, beam=5)) == 4
+
+
+def test_a_library_that_bleu_needs_is_required_before_the_training(tmp_path):
+    program = f"import sys; sys.modules['MeCab'] = None; {PROGRAM}"
+    words = ["--data", "missing", "--source", "en", "--target", "ja", "--output_dir", str(tmp_path), "--use_cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program, *words], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'fairseq-capsule[japanese]'; or compare characters" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_patience_goes_on_where_it_stood_and_an_ended_training_stays_ended(tmp_path):
+    """With a learning rate of 0 no evaluation is better than the first one."""
+    for split in ("train", "valid", "test"):
+        for language in ("en", "de"):
+            (tmp_path / f"{split}.{language}").write_text("a b c\nb c d\n", encoding="utf-8")
+    command = ("--output_dir", "out", "--preset", "transformer_tiny", "--options", SIZES, "--patience", "2")
+    command += ("--learning_rate", "0", "--lr_scheduler_type", "constant", "--save_total_limit", "9")
+    command += ("--vocab_size", "20")
+    train(tmp_path, *command, "--max_steps", "2")
+    for _ in range(2):
+        output = train(tmp_path, *command, "--max_steps", "9")
+        steps = sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*"))
+        assert steps == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
+    assert "out: ended by --patience 2 after update 3" in output

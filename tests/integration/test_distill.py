@@ -137,7 +137,7 @@ def test_bad_translations_are_counted(data, tmp_path, monkeypatch):
     shards, out = tmp_path / "shards", tmp_path / "bin"
     shards.mkdir()
     said = dict.fromkeys(range(300), "a")
-    said.update({0: "", 1: "a " * 40, 2: "b c"})
+    said.update({0: "", 1: "a " * 40, 2: "b c", 5: "b <unk>"})
     del said[7]
     lines = [f"H-{number}\t-0.1\t{text.strip()}\n" for number, text in reversed(said.items())]
     (shards / "0.out").write_text("".join(lines))
@@ -145,7 +145,8 @@ def test_bad_translations_are_counted(data, tmp_path, monkeypatch):
         collect(data, "en", "de", 1024, shards, tmp_path / "first")
     (shards / "0.out.skipped.log").write_text("1 samples have invalid sizes and will be skipped, max_positions=9")
     first, second = collect(data, "en", "de", 1024, shards, out)
-    assert first.endswith("297 of them the teacher's; the others:") and second == "1 empty, 1 over-long, 1 skipped"
+    assert first.endswith("296 of them the teacher's; the others:")
+    assert second == "1 empty, 1 over-long, 1 with <unk>, 1 skipped"
     own, distilled = targets(data), targets(out)
-    assert [distilled[number] == own[number] for number in (0, 1, 7)] == [True] * 3
+    assert [distilled[number] == own[number] for number in (0, 1, 5, 7)] == [True] * 4
     assert distilled[2] == "b c" and distilled[3] == "a"

@@ -77,6 +77,7 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     assert len(read(results(evaluated) / "translations.de")) == 20
     assert read(results(evaluated) / "settings")[2:5] == ["beam 3", "lenpen 0.6", "nbest 2"]
     printed = scores(evaluated)
+    assert printed["translations"]["sentences"] == 20
     assert printed["sentences"] == 20 and printed["against"] is None
     assert list(printed["scores"]) == ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
     for measure in printed["scores"].values():
@@ -93,6 +94,11 @@ def test_generate_gives_the_same_scores_with_the_commands_of_others(evaluated, p
     for name in ("tokenised_bleu", "detokenised_bleu", "chrf"):
         measure = scores(place)["scores"][name]
         assert f"{measure['score']:.2f}" in process.output and measure["signature"] in process.output
+
+
+def test_generate_refuses_a_language_that_moses_does_not_cut(place, prepared):
+    process = place.run("scripts/generate.sh", "--last", 3, "out", prepared, "en", "my")
+    assert process.returncode and "no spaces separate the words of my, so Moses makes no words of it" in process.errors
 
 
 def test_a_second_run_does_nothing(place, prepared):

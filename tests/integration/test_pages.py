@@ -74,7 +74,9 @@ class Clone:
         pairs = draw_splits("english-german", {"train": 150})["train"]
         for language, sentences in zip(("en", "fr"), zip(*pairs)):
             starts = (" ".join(sentence.split()[:3]) for sentence in sentences)  # so that translations soon end
-            (folder / f"my.{language}").write_text("".join(f"{start}.\n" for start in starts))
+            text = [f"{start}.\n" for start in starts]
+            (folder / f"my.{language}").write_text("".join(text))
+            (folder / f"mono.{language}").write_text("".join(text[:9]))
 
     def run(self, blocks):
         environment = {"PATH": warm_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
@@ -125,11 +127,18 @@ def test_the_commands_give_a_score_and_a_page(clone):
 
 
 def test_pieces_are_joined_to_text(clone):
-    output = clone.output("fairseq-interactive")
+    output = clone.output("fairseq-interactive data/my-pieces")
     assert "inspected-pieces/index.html: sentences: 1" in output
     assert re.search(r"^S-0\t▁", output, re.MULTILINE)
     assert "▁" not in re.search(r"^D-0\t(.*)$", output, re.MULTILINE)[1]
     assert "▁" not in (clone.folder / "runs/my-pieces/evaluation/test/translations.fr").read_text()
+
+
+@pytest.mark.slow
+def test_the_tag_of_back_translated_text_stays_whole(whole):
+    lines = read(whole.folder / "data/my-more/bpe/train.en")
+    assert sum(line.startswith("<BT> ") for line in lines) >= 8 and not any("<@@" in line for line in lines)
+    assert (whole.folder / "runs/my-more/evaluation").exists()
 
 
 @pytest.mark.slow

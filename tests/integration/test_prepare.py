@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from capsule_routing.text.preparation import is_chinese, rules_of
+from capsule_routing.text.languages import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -47,6 +47,8 @@ def texts(tmp_path_factory):
     (folder / "short.en").write_text("one\n")
     (folder / "broken.en").write_bytes(b"one\xff\n")
     (folder / "broken.ar").write_text("one\n")
+    (folder / "codes").write_text("#version: 0.2\na b\n")
+    (folder / "twice.txt").write_text("<s> 1 #fairseq:overwrite\n")
     (folder / "symbol.ar").write_text("".join(f"</s> </s> {word}\n" for word in "abc"))  # so often that it is merged
     (folder / "symbol.en").write_text("a\nb\nc\n")
     (folder / "wide.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-16")
@@ -136,6 +138,25 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
         assert valid[0] != valid[1]
 
 
+def test_protected_words_belong_to_the_first_preparation(tmp_path, workplace, refuses):
+    lines = {"en": "<BT> a cat no. {}", "de": "eine Katze Nr. {}"}
+    for language, line in lines.items():
+        (tmp_path / f"my.{language}").write_text("".join(line.format(n) + "\n" for n in range(60)))
+    files = ["--source", "en", "--target", "de", "--train", tmp_path / "my.en", tmp_path / "my.de", *HELD_OUT]
+    out = workplace.prepared(*files, "--merges", 20, "--protect", "<BT>").out
+    assert any(line.startswith("<BT> ") for line in read(out / "dict.txt"))
+    assert all(line.startswith("<BT> ") for line in read(out / "bpe/train.en"))
+    check_reading(out)
+    earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
+    assert "run of --dict protects <BT>: give --protect for each" in refuses("own", *files, *earlier, tmp_path / "a")
+    more = ["--protect", "<BT>", "--protect", "<2de>"]
+    wanted = "--protect <2de>: not in dict.txt: a word can be protected only from the first preparation on"
+    assert wanted in refuses("own", *files, *earlier, *more, tmp_path / "a")
+    missing = workplace.prepare(*files, "--merges", 20, *more, "b")
+    workplace.refused(missing, wanted.replace("dict", "dict.de"))
+    assert "--protect takes a word such as <BT>, " in refuses("own", *files, "--protect", "<s>", tmp_path / "a")
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
@@ -150,6 +171,10 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
         ("{pair} --train {texts}/wide.ar {texts}/my.en {held}", "wide.ar: UTF-16, not UTF-8; convert"),
         ("{pair} --train {my} {held} --codes {texts}/my.en", "--codes and --dict belong together"),
         ("{pair} --train {my} {held} --codes {texts}/my.en --dict {texts}/my.en", "my.en: not codes of subword-"),
+        (
+            "{pair} --train {my} {held} --codes {texts}/codes --dict {texts}/twice.txt",
+            "remove the symbol that is there",
+        ),
     ],
 )
 def test_wrong_input_is_named(texts, tmp_path, refuses, arguments, wanted):

@@ -104,9 +104,11 @@ def test_licensed_sets_that_are_not_parallel_are_refused_and_references_are_kept
     file = tmp_path / "archives/LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0-ref.xml"
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
+    assert "-ref.xml, segment 1 of document d: it is there twice" in refuses(*options)
+    file.write_text(whole[: whole.rindex("<refset")])
     assert "-ref.xml: 3 translations, not 4" in refuses(*options)
     file.write_text(whole.replace('id="3"', 'id="4"', 1))
-    assert "-ref.xml: translation E00 has no segment 3 of document d: fetch the file again" in refuses(*options)
+    assert "-ref.xml, translation E00: it has no segment 3 of document d, but " in refuses(*options)
     file.unlink()
     assert "mt03_chinese_evalset*-ref.xml is missing" in refuses(*options)
     ordered = re.findall("<seg.*</seg>", whole)[:3]
@@ -114,7 +116,7 @@ def test_licensed_sets_that_are_not_parallel_are_refused_and_references_are_kept
     source = file.with_name("mt03_chinese_evalset_v0.xml")
     segments = source.read_text()
     source.write_text(segments.replace("seg", "line"))
-    assert "mt03_chinese_evalset_v0.xml: it has no <seg>" in refuses(*options)
+    assert "mt03_chinese_evalset_v0.xml: markup without <seg>" in refuses(*options)
     source.write_text(segments)
     assert "stage 'tokenised' failed" in refuses(*options)
     for split, seed in (("valid", 3), ("test", 4), ("test1", 5), ("test2", 6)):
@@ -175,8 +177,9 @@ def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace,
     if accepted:
         assert process.returncode == 0
     else:
-        workplace.refused(process, "unknown to the dictionary", "of the same run")
+        workplace.refused(process, "5.01% of ", "unknown to the dictionary", "of one run", "--unknown-up-to 6")
         assert finished(workplace.root / "out") == ["raw", "tokenised", "codes", "bpe"]
+        assert workplace.prepare("--from", archives, *earlier, "--unknown-up-to", 6, "out").returncode == 0
 
 
 @pytest.mark.parametrize("script", ["multi30k", "wmt17-zh-en"])

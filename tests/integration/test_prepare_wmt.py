@@ -1,14 +1,12 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
-import subprocess
 
 import pytest
 
 from capsule_routing.text.folders import preparations
 from fairseq_capsule_lab.cli import main
 from tests.integration.archives import make_workplace
-from tests.integration.commands import PATH
-from tests.integration.preparing import ENVIRONMENT, SCRIPTS, check_reading, contents, read
+from tests.integration.preparing import check_reading, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -110,25 +108,6 @@ def test_pieces_are_learnt_and_counted_for_each_language(tmp_path):
         assert [line.replace(" ", "").replace("▁", " ").strip() for line in cut] == words
     lengths = [len(line.split()) for line in read(out / "bpe/train.en")]
     assert 0 < len(read(out / "clean/train.en")) < len(lengths) and max(lengths) > 40
-
-
-def test_a_command_on_all_cores_keeps_the_order_of_the_lines(tmp_path):
-    lines = [str(number) for number in range(5000)]
-    for name, text in (("train.en", lines), ("train.de", lines[::-1]), ("valid1.en", ["one"]), ("valid1.de", [])):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
-    code = f"""share=joint
-        source {SCRIPTS}/prepare-common.sh
-        named() {{ sed "s/^/$1 /"; }}
-        failing() {{ ! grep -q 4999; }}
-        part=out cores=3
-        on_all_cores named *.??
-        part=failed
-        on_all_cores failing *.??
-        touch never"""
-    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, env={**ENVIRONMENT, "PATH": PATH})
-    assert done.returncode and not (tmp_path / "never").exists()
-    for text in tmp_path.glob("*.??"):
-        assert read(tmp_path / "out" / text.name) == [f"{text.suffix[1:]} {line}" for line in read(text)]
 
 
 @pytest.mark.slow

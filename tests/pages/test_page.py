@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+import sys
 import zlib
 
 import numpy as np
@@ -139,9 +140,19 @@ def test_scores_are_those_of_sacrebleu():
     assert score_of("你好世界", "你好世间", "zh").bleu > 30 > score_of("你好世界", "你好世间", "de").bleu
 
 
-@pytest.mark.parametrize("language", ["zh-Hans", "cmn", "ja_JP"])
+@pytest.mark.parametrize("language", ["zh-Hans", "cmn", "th"])
 def test_a_language_has_its_tokeniser_under_any_name(language):
     assert score_of("你好世界", "你好世间", language).bleu > 30
+
+
+def test_a_page_has_no_bleu_if_its_library_is_missing(monkeypatch):
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    inspection = make_inspection(options=PLAIN, language="ja", reference="a b")
+    assert inspection.score().bleu is None
+    text = page_html(inspection)
+    header = re.search("<header>(.*?)</header>", text, re.S)[1]
+    assert "chrF" in header and "BLEU" not in header and summary_of(inspection)["bleu"] is None
 
 
 def test_differences_are_shown_for_word_arrays_of_both_models():

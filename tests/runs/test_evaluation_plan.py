@@ -1,6 +1,8 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
+import os
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +52,66 @@ def test_the_plan_follows_the_configuration(run, planned):
     assert planned(lenpen=1.0).lenpen == "1" and planned(lenpen=0.0).lenpen == "0"
     plan.checkpoint.touch()
     assert planned().average == ()
+
+
+def test_an_average_older_than_a_checkpoint_is_made_again(run, planned):
+    average = planned().checkpoint
+    average.touch()
+    for path in run.checkpoints():
+        newer = average.stat().st_mtime_ns + 1_000_000_000
+        before = path.stat().st_mtime_ns
+        os.utime(path, ns=(newer, newer))
+        assert planned().average[-1] == str(average), path.name
+        os.utime(path, ns=(before, before))
+        assert planned().average == ()
+
+
+def test_translations_by_another_search_are_noted(planned, tmp_path):
+    other = tmp_path / "other/evaluation/test"
+    other.mkdir(parents=True)
+    (other / "generate.out").touch()
+    plan = planned(against=tmp_path / "other")
+    lines = ["script evaluate.sh", "checkpoint abc", *plan.decoding(), "data def"]
+    (other / "settings").write_text("".join(f"{line}\n" for line in lines))
+    assert planned(against=tmp_path / "other").notes == []
+    searches = {"beam": 3, "lenpen": 0.5, "nbest": 2, "max_len_b": 99, "no_repeat_ngram_size": 3}
+    assert len(searches) == len(plan.decoding())
+    for name, value in searches.items():
+        key, before = name.replace("_", "-"), dict(line.split(" ") for line in plan.decoding())[name.replace("_", "-")]
+        (note,) = planned(against=tmp_path / "other", **{name: value}).notes
+        assert note == f"{other} was translated with {key} {before}, not {key} {value}"
+
+
+def test_corrected_references_are_scored_again(run, planned, tmp_path):
+    plan = planned()
+    folder = plan.results / "test"
+    folder.mkdir(parents=True)
+
+    def kept():
+        (folder / "scores.json").touch()
+        plan._keep_scoring("test")
+        return (folder / "scores.json").exists()
+
+    assert [kept(), kept()] == [False, True]
+    for name in ("test.de", "test.de1"):  # the second reference is new
+        (tmp_path / "data/raw" / name).write_text("corrected\n")
+        assert [kept(), kept()] == [False, True]
+
+
+def test_cut_translations_and_unknown_words_are_counted(tmp_path):
+    output = tmp_path / "generate.out"
+    translations = ["a b", "a b c", "a <unk>", "<unk> b c", "<<unk>>"]
+    lines = [f"H-{number}\t-0.1\t{text}\nH-{number}\t-0.9\tx y z <unk>" for number, text in enumerate(translations)]
+    output.write_text("\n".join(lines) + "\n")
+    assert evaluate.count_unfinished(output, 3) == {"sentences": 5, "cut": 2, "unknown": 2}
+
+
+def test_ngrams_are_blocked_by_a_task_that_can(run, planned):
+    words = " ".join(planned(no_repeat_ngram_size=3, max_len_b=50).generate_command("test"))
+    assert "--task capsule_translation " in words and "--max-len-b 50 --no-repeat-ngram-size 3 " in words
+    assert planned().task == "translation" and "--no-repeat" not in " ".join(planned().generate_command("test"))
+    run.write_settings(Settings({**CONFIG, "generation": {"max_len_b": 60, "no_repeat_ngram_size": 2}}))
+    assert (planned().longest, planned().blocked, planned(no_repeat_ngram_size=0).blocked) == (60, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +192,16 @@ def test_translations_are_scored_as_their_text_was_tokenised(planned, tmp_path, 
     if prepared is not None:
         (tmp_path / "data/settings").write_text(prepared, encoding="latin-1")
     assert " ".join(planned().scoring) == f"--lang de {scoring}".rstrip()
+
+
+def test_a_library_that_bleu_needs_is_required_before_the_translation(run, planned, tmp_path, monkeypatch):
+    run.write_settings(Settings({**CONFIG, "task": {**CONFIG["task"], "target_lang": "ja"}}))
+    (tmp_path / "data/raw/test.ja").parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data/raw/test.ja").touch()
+    monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    assert "pip install 'fairseq-capsule[japanese]'; or compare characters, with --bleu-tokenizer char" in planned()
+    assert "--lang ja --bleu-tokenizer char" in " ".join(planned(bleu_tokenizer="char").score_command("test"))
 
 
 def test_a_run_folder_does_not_name_a_program(run, planned, my_plugin):

@@ -86,7 +86,9 @@ def start(folder):
 
     def run(node):
         machines = Machines((), 1, 1, node, ())
-        planned = TrainingPlan(machines, Path("data"), [], [], Settings({}), "", "", max_update=3, seed=1)
+        planned = TrainingPlan(
+            machines, Path("data"), [], [], Settings({}), "", "", max_update=3, max_epoch=0, warmup=0, seed=1
+        )
         return Training("train.sh", Folder(str(folder.path), "train.sh"), planned).begin("")
 
     return run

@@ -29,15 +29,15 @@ def planned(tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "dict.en.txt", "dict.de.txt", "valid.en-de.en.bin"):
-        (data / name).write_text(name)
+        (data / name).write_text(name.partition(".")[0])
     config = tmp_path / "configuration.yaml"
     config.write_text(yaml.safe_dump(CONFIG))
     arguments = training_plan.TrainingArguments(config=config, data=data, out=str(tmp_path / "out"))
 
-    def run(*overrides, environment=None, **given):
+    def run(*overrides, environment=None, dry_run=False, **given):
         try:
             args = replace(arguments, overrides=overrides, **given)
-            return training_plan.plan(args, {"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
+            return training_plan.plan(args, {"CUDA_VISIBLE_DEVICES": "", **(environment or {})}, dry_run)
         except UserError as error:
             assert str(error).isprintable()
             return str(error)
@@ -130,6 +130,12 @@ def test_effective_tokens_that_cannot_be_met_are_refused(planned):
     assert "cannot be met: 1 × dataset.max_tokens=400 is 400 tokens" in planned(effective_tokens=600)
     sentences = planned("dataset.max_tokens=null", "dataset.batch_size=50", effective_tokens=600)
     assert "the batch is dataset.batch_size=50 sentences; set max_tokens" in sentences
+    both = planned("dataset.batch_size=8", effective_tokens=1600)
+    assert (
+        "dataset.batch_size=8 makes batches of fewer tokens than dataset.max_tokens; give dataset.batch_size=null"
+        in both
+    )
+    assert planned("dataset.batch_size=8").batch.endswith(" tokens, at most 8 sentences in a batch of a process")
 
 
 def test_gpus_set_launcher_and_settings(planned):
@@ -145,6 +151,49 @@ def test_gpus_set_launcher_and_settings(planned):
     assert "give only one of the options" in planned(gpus=1, processes=2, environment=seen)
     assert "--gpus 9: only 4 visible here" in planned(gpus=9, environment=seen)
     assert "--precision bf16: fairseq supports it only on GPUs" in planned(precision="bf16")
+
+
+@pytest.mark.parametrize("names", ["NoDevFiles", "-1", "-1,0", "NoDevFiles,1", "none"])
+def test_what_is_no_device_hides_all(planned, names):
+    assert planned(environment={"CUDA_VISIBLE_DEVICES": names}).machines.gpus == ()
+
+
+def test_a_dry_run_needs_no_gpu(planned):
+    plan = planned(gpus=4, precision="bf16", dry_run=True)
+    assert plan.machines.gpus == ("0", "1", "2", "3") and "common.bf16=true" in plan.command
+    assert planned(gpus=2, dry_run=True, environment={"CUDA_VISIBLE_DEVICES": "7"}).machines.gpus == ("7", "0")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_task_for_each_gpu_is_refused_in_every_task(planned, nodes):
+    step = {"SLURM_STEP_NUM_TASKS": str(4 * nodes), "SLURM_STEP_NUM_NODES": str(nodes), "SLURM_NTASKS": "8"}
+    for node in range(nodes):
+        refusal = planned(nodes=nodes, processes=2, environment={**step, "SLURM_NODEID": str(node)})
+        assert f"srun started {4 * nodes} tasks on {nodes} nodes; give srun --ntasks-per-node 1" in refusal
+    assert isinstance(planned(environment={"SLURM_NTASKS": "8"}), training_plan.TrainingPlan)  # a batch script
+
+
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        (["optimization.lr=0.001"], "optimization.lr must be a list such as [0.001]"),
+        (["task.target_lang=false"], 'task.target_lang: YAML reads an unquoted no as false; write "no" in CONFIG'),
+        (
+            ["+task.init_from_baseline=???"],
+            "=... after OUT, or task.init_from_baseline=null to train from scratch",
+        ),
+    ],
+)
+def test_a_setting_that_fairseq_would_not_take_is_named(planned, overrides, message):
+    assert message in planned(*overrides)
+
+
+def test_one_matrix_for_two_dictionaries_is_refused(planned, tmp_path):
+    shared = "+model.share_all_embeddings=true"
+    assert isinstance(planned(shared), training_plan.TrainingPlan)
+    (tmp_path / "data/dict.de.txt").write_text("other 1\n")
+    assert "a dictionary of its own (--share separate); give model.share_all_embeddings=false" in planned(shared)
+    assert isinstance(planned(), training_plan.TrainingPlan)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,37 @@ def start(folder, arch="gdr_transformer_base", words=40, **options):
 
 
 @pytest.mark.parametrize(
+    "settings, options, moves",
+    [
+        ("script prepare.sh, bpe sentencepiece, tokenise none", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("script prepare.sh, bpe sentencepiece, tokenise none", {"eval_tokenized_bleu": True}, True),
+        ("script prepare.sh, tokenise moses", {"eval_bleu_remove_bpe": "@@ "}, False),
+        ("script prepare.sh, tokenise jieba, source en", {"eval_bleu_remove_bpe": "@@ "}, True),
+        ("script prepare.sh, tokenise jieba, source en", {"eval_bleu_detok": "moses"}, False),
+        ("script prepare.sh, tokenise characters", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("", {"eval_bleu_remove_bpe": "sentencepiece"}, False),
+        ("", {"eval_bleu_remove_bpe": "@@ "}, True),  # its words may have been cut by another program
+    ],
+)
+def test_a_bleu_that_cannot_move_is_refused(tmp_path, settings, options, moves):
+    """fairseq would keep the first checkpoint as the best one."""
+    for name, text in {"settings": settings.replace(", ", "\n") + "\n", "codes": "", "sentencepiece.model": ""}.items():
+        (tmp_path / name).write_text(text)
+    for name in ("bin", "raw"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "raw/valid.zh").write_text("我们今天在北京的学校里学习中文。\n", encoding="utf-8")
+    options |= {"data": str(tmp_path / "bin"), "source_lang": "en", "target_lang": "zh", "eval_bleu": True}
+    arch = Namespace(arch="transformer", **SMALL)
+    if moves:
+        make_capsule_task(**options).build_model(arch)
+        return
+    with pytest.raises(UserError, match="BLEU of joined subwords stays near 0; leave out --eval-bleu-remove-bpe"):
+        make_capsule_task(**options).build_model(arch)
+    make_capsule_task(**{**options, "target_lang": "de"}).build_model(arch)
+    make_capsule_task(**options).build_model(arch, from_checkpoint=True)
+
+
+@pytest.mark.parametrize(
     "baseline, arch, past_future",
     [
         ("transformer", "gdr_transformer_base", "gdr"),
@@ -65,13 +96,12 @@ def test_a_new_model_equals_its_baseline(tmp_path, baseline, arch, past_future, 
 def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path, caplog):
     plain = save_baseline(tmp_path)
     model = build_model(Namespace(arch="transformer", criterion=None, **SMALL), make_task())
-    dictionary = make_task().source_dictionary
     removed = [name for name in plain.state_dict() if name.startswith("encoder") and "self_attn.out_proj" in name]
     for layer in model.encoder.layers:
         layer.self_attn.out_proj = torch.nn.Identity()
     state = {"model": plain.state_dict()}
     with caplog.at_level("INFO"):
-        init_from_baseline(model, "base.pt", state, dictionary, dictionary, added=set(), removed=removed)
+        init_from_baseline(model, "base.pt", state, added=set(), removed=removed)
     number = len(list(model.parameters()))
     assert [record.message for record in caplog.records] == [
         f"base.pt: took {number} of the model's {number} parameter tensors; new: none",
@@ -93,7 +123,7 @@ def test_a_checkpoint_is_not_overwritten_by_the_baseline(tmp_path):
 @pytest.mark.parametrize(
     "saved, started, message",
     [
-        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, but the data's has 44"),
+        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, but that of the data has 44"),
         (
             {"encoder_ffn_embed_dim": 64},
             {},
@@ -121,7 +151,7 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         others.save(str(tmp_path / f"dict.{language}.txt"))
     save_baseline(tmp_path, data=tmp_path)
-    with pytest.raises(UserError, match="dict.en.txt, which differ from those of the data"):
+    with pytest.raises(UserError, match="other words than those of the source dictionary of the data; prepare"):
         start(tmp_path)
     for language in ("en", "de"):
         make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))

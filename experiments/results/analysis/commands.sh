@@ -6,10 +6,10 @@ routed=$runs/continued+decoder_routing-horizontal+encoder_routing-both+on-transf
 gret=$runs/gret_transformer+on-transformer/seed1/checkpoint_last.pt
 gdr=$runs/gdr_transformer+guided_reduction-sum+on-transformer
 fairseq-capsule analyze iterations $routed $gret $gdr/seed1/checkpoint_last.pt --names "routed attention" --names GRET --names GDR --iterations 1-5 \
-  --data data/multi30k/bin --split valid --lowercase --out results/analysis
+  --data data/multi30k/bin --split valid --lowercase --out experiments/results/analysis
 fairseq-capsule analyze overlap $gdr/seed1/checkpoint_last.pt $gdr/seed2/checkpoint_last.pt \
   $runs/combined+guided_reduction-sum+on-transformer/seed1/checkpoint_last.pt --names "GDR, seed 1" --names "GDR, seed 2" --names "all three, seed 1" \
-  --data data/multi30k/bin --split valid --out results/analysis
+  --data data/multi30k/bin --split valid --out experiments/results/analysis
 after=decoder_norms-after+optimization.clip_norm-0
 fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after/seed1/checkpoint_avg_table.pt" \
   "$runs/capsnmt+aggregation_capsules-24+$after/seed1/checkpoint_avg_table.pt" $runs/transformer/seed3/checkpoint_avg_table.pt \
@@ -27,7 +27,7 @@ links = [grow_diag_final_and(*pair) for pair in zip(*directions)][: len(test[0])
 Path(sys.argv[2]).write_text("".join(" ".join(f"{i}-{j}" for i, j in sorted(pairs)) + "\n" for pairs in links))
 END
 fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/checkpoint_last.pt $gdr/seed1/checkpoint_last.pt \
-  --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out results/analysis
+  --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out experiments/results/analysis
 fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
   --out $runs/routing
 # The same on the toy corpus, with the links that it contains.
@@ -42,4 +42,4 @@ train_gdr clf model.past_future=clf
 train_gdr attn model.past_future=attn
 fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpoint_last.pt \
   --names "GDR, mean" --names "GDR, sum" --names "GDR, one iteration" --names CLF --names ATTN --data data/toy/bin --split test \
-  --alignments data/toy/raw/alignments/test.align --out results/analysis/toy
+  --alignments data/toy/raw/alignments/test.align --out experiments/results/analysis/toy

@@ -1,17 +1,15 @@
 """Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
 from capsule_routing.text.rouge import CharacterRouge
-from fairseq_capsule_lab.analysis.lengths import equal_groups, intervals, word_counts
+from fairseq_capsule_lab.analysis.lengths import default_groups, intervals, source_lengths
 from fairseq_capsule_lab.evaluation.scores import Measure, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
-
-LENGTH_GROUPS = 5  # for summaries: articles have no usual lengths
 
 
 class Estimate(NamedTuple):
@@ -52,12 +50,13 @@ class SentenceScores(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedSystems:
-    """All that a page shows; `samples` and `seed` are those of the bootstrap."""
+    """All that a page shows. `unit` is that of the lengths, `samples` and `seed` are those of the bootstrap."""
 
     test_set: TestSet
     systems: List[System]
     comparisons: List[Comparison]
     groups: List[LengthGroup]
+    unit: str
     sentences: SentenceScores
     samples: int
     seed: int
@@ -75,7 +74,8 @@ def scores(
     if test_set.summaries:
         own = rouge_measures(outputs, test_set.references, test_set.lowercase)
     else:
-        own = measures(outputs, test_set.references, test_set.language, test_set.lowercase)
+        texts = (outputs, test_set.references, test_set.language)
+        own = measures(*texts, lowercase=test_set.lowercase, tokeniser=test_set.bleu_tokeniser)
     progress = tqdm([*own, *external], desc="bootstrap", unit=" measures", disable=None)
     return [Comparison(measure, estimates(measure, samples, seed)) for measure in progress]
 
@@ -91,22 +91,20 @@ def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
 
 
 def by_length(
-    test_set: TestSet, systems: Sequence[System], measure: Measure, samples: int, seed: int, edges: Sequence[int]
-) -> List[LengthGroup]:
-    """A measure by groups of source length: in words, or in characters for articles to summarise.
+    systems: Sequence[System], measure: Measure, samples: int, seed: int, edges: Sequence[int]
+) -> Tuple[List[LengthGroup], str]:
+    """A measure by groups of source length, and the unit of the lengths: words or characters.
 
-    The words and punctuation of the sources are separated, as the models read them, with subwords joined.
+    The words and punctuation of the sources are separated, as the models read them, with subwords joined. Without
+    `edges` the groups are the default ones.
     """
-    sources = systems[0].translations.sources
-    if test_set.summaries:
-        groups = equal_groups(list(map(len, sources)), LENGTH_GROUPS)
-    else:
-        groups = intervals(word_counts(sources), edges)
+    lengths, unit = source_lengths(systems[0].translations.sources)
+    groups = intervals(lengths, edges) if edges else default_groups(lengths, unit)
     made = []
     for words, sentences in tqdm(groups.items(), desc="by length", unit=" groups", disable=None):
         part = measure.of(sentences)
         made.append(LengthGroup(words, sentences, Comparison(part, estimates(part, samples, seed))))
-    return made
+    return made, unit
 
 
 def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:

@@ -18,7 +18,7 @@ def write_page(compared: ComparedSystems) -> bytes:
     page = render(
         "report.html",
         compared=compared,
-        unit="source characters" if compared.test_set.summaries else "source words",
+        unit=f"source {compared.unit}",
         lengths=_lengths(compared),
         curves=_curves(compared),
         without_curves=[system.name for system in systems if not system.curves],

@@ -17,14 +17,17 @@ from fairseq_capsule_lab.runs.training_log import Curve, read_curves
 
 
 class Scoring(NamedTuple):
-    """How a run was evaluated: in words for messages; the references; if by ROUGE; if without case; how to read it."""
+    """How a run was evaluated: in words for messages; the references; if by ROUGE; if without case; how to read it;
+    the --bleu-tokenizer.
+    """
 
-    in_words: Tuple[str, str, str]
+    in_words: Tuple[str, ...]
     references: List[str]
     summaries: bool
     lowercase: bool
     tokenised: Optional[bool]
     remove_bpe: Optional[str]
+    bleu_tokeniser: Optional[str]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class TestSet:
         language: of the references.
         sources: the sources of the test set; if it has none, those that the models read, subwords joined.
         summaries, lowercase: whether the measure is ROUGE, not BLEU, and whether case was ignored.
+        bleu_tokeniser: a tokeniser that was given for BLEU.
     """
 
     split: str
@@ -56,6 +60,7 @@ class TestSet:
     references: List[List[str]]
     summaries: bool
     lowercase: bool
+    bleu_tokeniser: Optional[str] = None
 
     __test__ = False  # pytest must not collect this class
 
@@ -101,7 +106,8 @@ def read_systems(
     sources = systems[0].translations.sources
     if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
         sources = lines
-    return TestSet(split, language, sources, references, first.summaries, first.lowercase), systems
+    measured = (first.summaries, first.lowercase, first.bleu_tokeniser)
+    return TestSet(split, language, sources, references, *measured), systems
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
@@ -120,13 +126,15 @@ def _scoring(evaluation: Evaluation) -> Scoring:
         measures = scores["scores"]
         summaries = "rouge1" in measures
         lowercase = any("case:lc" in str(score.get("signature")) for score in measures.values())
+        tokeniser = scores.get("bleu_tokenizer")
         in_words = (
             f"against {' '.join(references)}",
             f"by {'ROUGE' if summaries else 'BLEU and chrF'}",
+            f"with {tokeniser or 'the default'} as the tokeniser of BLEU",
             f"{'without' if lowercase else 'with'} case",
         )
         tokenised = TOKENISED[scores.get("tokenized", "auto")]
-        return Scoring(in_words, references, summaries, lowercase, tokenised, scores.get("remove_bpe"))
+        return Scoring(in_words, references, summaries, lowercase, tokenised, scores.get("remove_bpe"), tokeniser)
 
 
 def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:

@@ -6,6 +6,7 @@ import random
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from fairseq_capsule_lab.analysis.lengths import GROUPS
 from fairseq_capsule_lab.pages.report import comparison
 from fairseq_capsule_lab.pages.report.systems import read_systems
 from tests.pages.report.runs import make_data, make_run, write
@@ -53,8 +54,8 @@ def test_intervals_and_p_are_those_of_sacrebleu(compared, monkeypatch):
 def test_groups_contain_every_sentence_once(compared):
     test_set, systems = compared
     (measure, *_) = (result.measure for result in comparison.scores(test_set, systems, 10, 1))
-    groups = comparison.by_length(test_set, systems, measure, 10, 1, (5, 20))
-    assert [group.words for group in groups] == ["≤ 5", "6–20", "> 20"]
+    groups, unit = comparison.by_length(systems, measure, 10, 1, (5, 20))
+    assert [group.words for group in groups] == ["≤ 5", "6–20", "> 20"] and unit == "words"
     assert sorted(i for group in groups for i in group.sentences) == list(range(120))
     for group in groups:
         lengths = [len(systems[0].translations.sources[i].split()) for i in group.sentences]
@@ -96,8 +97,8 @@ def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
     assert rouge_l.estimates[1].score == pytest.approx(sum(expected) / 30)
     sentences = comparison.by_sentence(test_set, systems)
     assert sentences.label == "ROUGE-L" and sentences.scores[1] == pytest.approx(expected)
-    groups = comparison.by_length(test_set, systems, rouge1.measure, 10, 1, ())
-    assert 2 <= len(groups) <= comparison.LENGTH_GROUPS
+    groups, unit = comparison.by_length(systems, rouge1.measure, 10, 1, ())
+    assert 2 <= len(groups) <= GROUPS and unit == "characters"
     assert sorted(i for group in groups for i in group.sentences) == list(range(30))
 
 

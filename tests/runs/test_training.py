@@ -1,0 +1,46 @@
+"""How a start of train.sh ends: what its error says, read from fairseq's log."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from capsule_routing.errors import UserError
+from fairseq_capsule_lab.runs.train import Training, as_settings
+from fairseq_capsule_lab.stages import Folder
+
+LOADED = "[fairseq.trainer][INFO] - Loaded checkpoint old/checkpoint_last.pt (epoch 13 @ 1500 updates)"
+
+
+@pytest.fixture
+def training(tmp_path):
+    plan = SimpleNamespace(machines=SimpleNamespace(node=0, gpus=()), max_update=0, max_epoch=0, warmup=0)
+    made = Training("train.sh", Folder(str(tmp_path), "train.sh"), plan)
+    made.run.note_start({})
+    return made
+
+
+def test_a_checkpoint_that_has_all_its_epochs_is_named(training):
+    training.log.write_text(f"{LOADED}\n[fairseq_cli.train][INFO] - done training in 0.0 seconds\n")
+    wanted = (
+        "nothing to train: old/checkpoint_last.pt has 12 epochs and 1500 updates .*; give optimization.max_epoch or"
+    )
+    with pytest.raises(UserError, match=wanted):
+        training.end(0)
+
+
+def test_an_error_after_a_checkpoint_was_loaded_is_the_reason(training):
+    training.log.write_text(f"{LOADED}\nValueError: skip it with --skip-invalid-size-inputs-valid-test\n")
+    with pytest.raises(UserError, match="ValueError: skip it with dataset.skip_invalid_size_inputs_valid_test=true "):
+        training.end(1)
+
+
+@pytest.mark.parametrize(
+    ("advice", "wanted"),
+    [
+        ("lower --max-tokens or --lr", "lower dataset.max_tokens or optimization.lr"),
+        ("--no-such-option of a-b --c", "--no-such-option of a-b --c"),
+        ("give --fp16; ", "give common.fp16=true; "),
+    ],
+)
+def test_advice_of_fairseq_is_given_as_settings(advice, wanted):
+    assert as_settings(advice) == wanted
