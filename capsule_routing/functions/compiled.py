@@ -13,6 +13,12 @@ def is_traced() -> bool:
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
+def is_exported() -> bool:
+    """Return whether the call is traced for all sizes, by `torch.export`. Then nothing may depend on sizes either."""
+    is_exporting = getattr(torch.compiler, "is_exporting", None)  # torch 2.6 has it not
+    return torch.jit.is_tracing() or (is_exporting is not None and is_exporting())
+
+
 @functools.cache
 def compiled_form(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that torch compiles at its first call, once for tensors of all sizes. This takes a minute."""

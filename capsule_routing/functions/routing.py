@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple, Union
 import torch
 from torch import Tensor
 
-from capsule_routing.functions.compiled import is_traced
+from capsule_routing.functions.compiled import is_exported
 from capsule_routing.functions.precision import in_float32
 from capsule_routing.functions.types import Factors, Mask
 
@@ -197,7 +197,7 @@ def horizontal_routing(
     _check_iterations(iterations)
     batch, heads, length, words = logits.shape
     votes, keys = logits.tril() if causal else logits, None
-    if factors is not None and not causal and not is_traced() and words >= FACTORS_PAY * factors[0].size(3):
+    if factors is not None and not causal and not is_exported() and words >= FACTORS_PAY * factors[0].size(3):
         votes, keys = factors
     mask = None if padding_mask is None else padding_mask[:, None, :, None]
     if mask is not None:

@@ -540,6 +540,12 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
         return processors_of_fairseq(processors, generation_config)
 
+    @staticmethod
+    def _reorder_cache(cache: EncoderDecoderCache, beam_idx: Any) -> EncoderDecoderCache:
+        """Reorder a cache in a beam search. Beams of a sentence share its source, so what is of the source stays."""
+        cache.self_attention_cache.reorder_cache(beam_idx)
+        return cache
+
     def _get_stopping_criteria(self, *args: Any, tokenizer: Any = None, **options: Any) -> Any:
         # The words that stop are those of a translation.
         with tokenizer.of_targets() if isinstance(tokenizer, CapsuleTokenizer) else nullcontext():

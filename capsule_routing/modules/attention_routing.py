@@ -89,7 +89,7 @@ class AttentionRouting(nn.Module):
             if padding_mask is None:  # torch compiles few variants of a function, then it runs the function as it is
                 padding_mask = logits.new_zeros(logits.size(0), logits.size(2), dtype=torch.bool)
             return compiled_form(AttentionRouting._routed)(self, logits, padding_mask, factors)
-        if torch.is_grad_enabled() and not is_traced() and logits.size(3) > LONGEST_SAVED:
+        if torch.is_grad_enabled() and logits.size(3) > LONGEST_SAVED:
             options: Any = {"use_reentrant": False, "preserve_rng_state": False}  # nothing in it is random
             return checkpoint(self._routed, logits, padding_mask, factors, **options)
         return self._routed(logits, padding_mask, factors)
