@@ -102,9 +102,7 @@ class Moses:
             line = self._spell(line)
         kept = [MARKED_WORD] if 0 < len(_MARKED.findall(line)) <= MOST_MARKED else None
         hyphens = self._splits_hyphens
-        return self._tokeniser.tokenize(
-            line, return_str=True, aggressive_dash_splits=hyphens, protected_patterns=kept
-        )
+        return self._tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=hyphens, protected_patterns=kept)
 
     def _words_of_chunk(self, chunk: str, following: str) -> Any:
         """Return the words of a chunk, or None if they may depend on more than what follows."""

@@ -184,7 +184,7 @@ def test_an_empty_line_is_no_reference(score, command, tmp_path):
     ],
 )
 def test_sides_that_are_written_differently_are_noted_not_changed(command, tmp_path, line, kind):
-    changed = unicodedata.normalize("NFD", line) if "idée" in line else line.translate(str.maketrans("«»’", "\"\"'"))
+    changed = unicodedata.normalize("NFD", line) if "idée" in line else line.translate(str.maketrans("«»’", '""\''))
     files = [write(tmp_path / name, [text]) for name, text in (("one.fr", line), ("other.fr", changed))]
     for pair in (files, files[::-1]):
         result = command("score", *pair, "--json")

@@ -84,11 +84,12 @@ def prepared(archives, tmp_path_factory):
 
 @pytest.fixture
 def refuses(capsys, monkeypatch):
-    """Run `fairseq-capsule prepare` in this process. Its second stage fails. Returns the only line that it prints."""
+    """Run `fairseq-capsule prepare` in this process. Its second stage fails. Returns the line that is no warning."""
 
     def run_and_fail(*words):
         assert main(["prepare", *map(str, words)]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
+        *warnings, line = capsys.readouterr().err.splitlines()
+        assert all(": warning: " in warning for warning in warnings)
         return line
 
     def fail(*arguments):

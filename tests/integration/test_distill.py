@@ -113,15 +113,13 @@ def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teach
         file = tmp_path / "other" / f"dict.{language}.txt"
         file.write_text(file.read_text() + "new 1\n")
     process = workplace.prepare(teacher, tmp_path / "other", "out")
-    assert workplace.refused(
-        process, "its encoder's dictionary has ", "binarise the data with the checkpoint's dictionary"
-    )
+    assert workplace.refused(process, "its encoder's dictionary has ", "prepare the text with --codes and --dict of ")
     turned = tmp_path / "turned"
     shutil.copytree(data, turned)
     for file in list(turned.glob("*.en-de.*")):
         file.rename(turned / file.name.replace("en-de", "de-en"))
     process = workplace.prepare(teacher, turned, "out")
-    assert workplace.refused(process, "it translates en-de, but the data are de-en")
+    assert workplace.refused(process, "it translates en-de, but ", " is de-en; give a checkpoint of de-en")
     assert workplace.refused(workplace.prepare(teacher, ".", "out"), "no binarised training set in it")
     assert not workplace.out.exists()
 

@@ -5,6 +5,7 @@ import shlex
 import shutil
 
 import pytest
+import torch
 
 from fairseq_capsule_lab.runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
@@ -127,10 +128,16 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
     settings = run.settings()
     settings.config["task"] |= {"_name": "capsule_summarization", "target_lang": "summary"}
     run.write_settings(Settings(settings.config | {"generation": {"beam": 4, "lenpen": 0.8}}, settings.origin))
+    checkpoint = place.out / "checkpoint_last.pt"
+    state = torch.load(checkpoint, weights_only=False)
+    state["cfg"]["task"]["target_lang"] = "summary"
+    torch.save(state, checkpoint)
     folder = tmp_path / "summaries"
-    for name in ("bin/test.en-summary.en.bin", "bin/dict.en.txt", "raw/test.summary", "raw/test.summary1"):
+    for name in ("bin/test.en-summary.en.bin", "raw/test.summary", "raw/test.summary1"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("一二\n三 四\n", encoding="utf-8")
+    shutil.copy(prepared / "bin/dict.en.txt", folder / "bin/dict.en.txt")
+    shutil.copy(prepared / "bin/dict.de.txt", folder / "bin/dict.summary.txt")
     place.stub("fairseq-generate", SUMMARIES)
     options = ("--checkpoints", "checkpoint_last.pt", "--results", "other")
     process = place.prepare(*options, "out", folder, HOME=str(tmp_path))

@@ -40,8 +40,8 @@ def prepared(tmp_path_factory):
     for language, step in (("en", 1), ("fr", -1)):
         text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
         (place.root / f"my.{language}").write_text(text, encoding="utf-8")
-    options = "--source en --target fr --train my.en my.fr --valid-lines 50 --merges 60 --lower".split()
-    return place.root, place.prepared(*options, "--test-lines", SENTENCES).out
+    options = "--source en --target fr --train my.en my.fr --valid-lines 50 --merges 60".split()
+    return place.root, place.prepared(*options, "--lower", "--tokenise", "moses", "--test-lines", SENTENCES).out
 
 
 def trained(prepared, name):

@@ -191,8 +191,8 @@ def test_control_symbols_of_fairseq_are_no_tokens(texts, workplace):
 
 
 def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workplace, capsys):
-    for language, word in (("en", "summer"), ("fr", "été")):
-        lines = "".join(f"{word if n % 3 else 'a'} {1000 + n}\n" for n in range(60))
+    for language, word, other in (("en", "summer", "a"), ("fr", "été", "un")):
+        lines = "".join(f"{word if n % 3 else other} {1000 + n}\n" for n in range(60))
         (workplace.root / f"my.{language}").write_bytes(lines.encode("latin-1"))
     options = [
         "--source",

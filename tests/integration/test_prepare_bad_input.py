@@ -154,7 +154,8 @@ def test_downloads_from_a_mirror_are_resumed(archives, tmp_path, refuses, monkey
 def test_a_script_in_bash_resumes_a_download_and_refuses_other_options(chinese):
     options, mirror = ["--parts", "nc", "out"], (chinese.root / "archives").as_uri()
     chinese.refused(chinese.prepare(*options, MIRROR="http://127.0.0.1:9"), "stage 'raw' failed: curl: (7)")
-    chinese.stub("sacremoses", "echo out of luck >&2; exit 1")
+    fails = "[[ $2 != moses-words ]] || { echo out of luck >&2; exit 1; }"
+    chinese.stub("fairseq-capsule", f'{fails}\nPATH=${{PATH#*:}} exec fairseq-capsule "$@"')
     chinese.refused(chinese.prepare(*options, MIRROR=mirror), "stage 'raw' failed: out of luck")
     assert (chinese.out / "download/dev.tgz").read_bytes() == (chinese.root / "archives/dev.tgz").read_bytes()
     assert nothing_made(chinese.out)

@@ -101,7 +101,7 @@ def test_a_smaller_vocabulary_a_limit_and_an_earlier_dictionary_are_used(workpla
     process = workplace.prepare("--from", archive, "--vocabulary", 2, "--dict", out / "dict.txt", "again")
     workplace.refused(process, "more than --vocabulary 2: give a larger --vocabulary, or another file")
     process = workplace.prepare("--from", archive, "--limit", 5, "--dict", out / "dict.txt", "again")
-    workplace.refused(process, "over 5% of the training text is unknown to the dictionary")
+    workplace.refused(process, "is unknown to the dictionary; most frequent characters in it: ")
     assert len(read(tmp_path / "again/raw/train.text")) == 5
     assert len(read(tmp_path / "again/raw/valid.text")) == 3
 

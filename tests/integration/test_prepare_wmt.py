@@ -1,6 +1,5 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
-
 import pytest
 
 from capsule_routing.text.folders import preparations

@@ -68,7 +68,9 @@ def test_every_way_in_makes_the_subwords_of_the_folder(folder, tmp_path):
     of_command = load_model(folder.checkpoint, data_folder(str(folder.out)), codes=None, tokenizer=None)
     exported = tokenizer(hub.task, preparations(folder.out / "bin", "en", folder.target), tmp_path)
     of_fairseq = build_tokenizer(
-        Namespace(tokenizer="prepared", data=str(folder.out), source_lang="en", target_lang=folder.target)
+        Namespace(
+            tokenizer="prepared", data=str(folder.out), source_lang="en", target_lang=folder.target, constraints=None
+        )
     )
     ways = {
         "hub": [hub.string(hub.encode(line)) for line in folder.raw],

@@ -7,8 +7,10 @@ import shlex
 import shutil
 import signal
 import zipfile
+from argparse import Namespace
 
 import pytest
+import torch
 from fairseq import checkpoint_utils
 
 from fairseq_capsule_lab.processes import FORKS
@@ -208,7 +210,8 @@ def test_only_the_first_node_writes_records(place, data):
 
 def test_a_start_that_waited_continues_from_the_own_checkpoint(place, received, data):
     """Another start of the same command wrote a checkpoint while this one waited for the folder."""
-    (place.root / "first.pt").touch()
+    task = Namespace(data=str(data), source_lang="en", target_lang="de")
+    torch.save({"model": {}, "args": task}, place.root / "first.pt")
     options = ("checkpoint.restore_file=first.pt", "checkpoint.reset_optimizer=true")
     assert options[0] in received(*options)
     lock = os.open(place.out, os.O_RDONLY)

@@ -43,9 +43,7 @@ def test_words_are_those_of_sacremoses(language, normalises, drops_controls, spl
             spaced = line.translate(str.maketrans("\t\v\f", "   ")) if drops_controls else line
             line = normaliser.normalize(f"{spaced}\n")
         kept = [MARKED_WORD] if "\u0301" in line else None
-        return tokeniser.tokenize(
-            line, return_str=True, aggressive_dash_splits=splits_hyphens, protected_patterns=kept
-        )
+        return tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=splits_hyphens, protected_patterns=kept)
 
     rng = random.Random(language)
     lines = [nasty_line(rng) for _ in range(60)]
