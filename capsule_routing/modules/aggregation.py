@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from capsule_routing.functions import RoutingResult, dot_product_agreement, dynamic_routing
+from capsule_routing.functions.routing import by_output
 from capsule_routing.functions.types import Mask
 from capsule_routing.modules.layers import (
-    by_output,
     cast_votes,
     check_positive,
     feed_forward,

@@ -109,7 +109,7 @@ def _route(poolings: Sequence[Any], hidden: Tensor, mask: Mask, iterations: Opti
     weight = layers.stacked([pooling.vote_weight for pooling in poolings])
     votes = layers.cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
     count = poolings[0].iterations if iterations is None else iterations
-    return dynamic_routing(layers.by_output(votes), count, padding_mask=mask, competition="input")
+    return dynamic_routing(votes, count, padding_mask=mask, competition="input")
 
 
 def _weights(poolings: Sequence[Any], capsules: Tensor) -> Tensor:

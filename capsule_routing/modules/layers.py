@@ -85,11 +85,6 @@ def cast_votes(inputs: Tensor, weight: Tensor) -> Tensor:
     return (inputs @ weight.transpose(-3, -2).flatten(-2)).unflatten(-1, (outputs, size))
 
 
-def by_output(votes: Tensor) -> Tensor:
-    """Return the same votes `[..., L, N, D]`, contiguous for each output, as sums over inputs read them."""
-    return votes.transpose(-3, -2).contiguous().transpose(-3, -2)
-
-
 def sinusoids(positions: Tensor, size: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Compute fairseq's vectors `[..., size]` of integer positions `[...]`; in float32 they equal fairseq's."""
     half = size // 2

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from capsule_routing import functions as routing
 from capsule_routing.functions import RoutingResult, in_float32, squash
+from capsule_routing.functions.routing import by_output
 from capsule_routing.functions.types import Mask
 from capsule_routing.modules.layers import (
-    by_output,
     cast_votes,
     check_positive,
     feed_forward,
