@@ -25,7 +25,13 @@ from capsule_routing.huggingface.layers import Side, attention_mask_of, reset_em
 from capsule_routing.huggingface.pretrained import plain_model
 from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
 from capsule_routing.huggingface.tokenization import CapsuleTokenizer
-from capsule_routing.losses import guided_losses, label_smoothed_cross_entropy, weighted_sum
+from capsule_routing.losses import (
+    VocabularyLoss,
+    guided_losses,
+    label_smoothed_cross_entropy,
+    smoothed_cross_entropy,
+    weighted_sum,
+)
 from capsule_routing.modules import (
     ContextGate,
     GlobalRepresentation,
@@ -571,17 +577,23 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         return words.cumsum(1).eq(0) | words.flip(1).cumsum(1).flip(1).eq(0)
 
     def _loss(
-        self, decoded: Decoded, logits: Tensor, labels: Tensor, number: Union[Tensor, int, None]
+        self, decoded: Decoded, logits: Optional[Tensor], labels: Tensor, number: Union[Tensor, int, None]
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
-        """Return the loss divided by a number, by default that of the words, and the parts of `CapsuleOutput`."""
+        """Return the loss divided by a number, by default that of the words, and the parts of `CapsuleOutput`.
+
+        Without logits all losses over the vocabulary are computed together, from features.
+        """
         config, padding_mask = self.config, self._ignored(labels)
         words = (~padding_mask).sum()
-        loss, likelihood = label_smoothed_cross_entropy(logits, labels, padding_mask, config.label_smoothing)
-        means = {"nll_loss": likelihood / words / math.log(2)}
+        output_layer: Any = self.decoder.output_projection
+        bare = is_bare(output_layer) and output_layer.bias is None
+        losses: Dict[str, Tuple[float, Union[Tensor, VocabularyLoss]]] = {}
+        if logits is None:
+            smoothing, bias = config.label_smoothing, output_layer.bias
+            losses["nll"] = (1.0, smoothed_cross_entropy(decoded.features, labels, padding_mask, smoothing, bias))
+        parts = {}
         if decoded.routed is not None and self.decoder.past_future is not None:
             weights = {"bow": config.bow_weight, "bca": config.bca_weight}
-            output_layer: Any = self.decoder.output_projection
-            bare = is_bare(output_layer) and output_layer.bias is None
             parts = guided_losses(
                 self.decoder.past_future.with_heads(decoded.routed, [name for name in weights if weights[name]]),
                 labels,
@@ -589,12 +601,17 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
                 reduction=config.guided_reduction,
                 layer=None if bare else output_layer,
             )
-            weighted = {name: (weights[name], part.value) for name, part in parts.items()}
-            total, values, _ = weighted_sum(weighted, output_layer.weight if bare else None)
-            loss = loss + total
-            for name, part in parts.items():
-                means[f"{name}_loss"] = values[name] / part.number / part.unit
-        return loss / (words if number is None else number), means
+            losses |= {name: (weights[name], part.value) for name, part in parts.items()}
+        total, values, likelihoods = weighted_sum(losses, output_layer.weight if bare or logits is None else None)
+        if logits is not None:
+            smoothed, likelihoods["nll"] = label_smoothed_cross_entropy(
+                logits, labels, padding_mask, config.label_smoothing
+            )
+            total = total + smoothed
+        means = {"nll_loss": likelihoods["nll"] / words / math.log(2)}
+        for name, part in parts.items():
+            means[f"{name}_loss"] = values[name] / part.number / part.unit
+        return total / (words if number is None else number), means
 
     @contextmanager
     def _recorded_routing(self) -> Iterator[Dict[str, Any]]:
@@ -675,6 +692,7 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         decoder_inputs_embeds: Optional[Tensor] = None,
         num_items_in_batch: Union[Tensor, int, None] = None,
         output_routing: bool = False,
+        output_logits: bool = True,
     ) -> Union[CapsuleOutput, Tuple[Any, ...]]:
         """Compute the logits of the next tokens, and the loss `(label-smoothed NLL + Σ weight · loss) / words`.
 
@@ -696,6 +714,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
                 words in all batches whose gradients are summed.
             output_routing: whether the result has `routing`, of a whole target without a cache.
+            output_logits: whether the result has logits where labels are given. Without them the loss needs less
+                memory. They are computed anyway where the output layer has hooks or adapters.
 
         Raises:
             ValueError: no source or no target is given, labels or `output_routing` are given with a cache, or
@@ -728,7 +748,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             )
         if routing is not None and decoded.routed is not None:
             routing["assignment"] = decoded.routed.assignment
-        logits = self.decoder.output_projection(decoded.features)
+        keeps_logits = output_logits or labels is None or not is_bare(self.decoder.output_projection)
+        logits = self.decoder.output_projection(decoded.features) if keeps_logits else None
         if self.training and labels is not None and not is_traced():
             self._warn_of_float16()
         loss = losses = None

@@ -1,7 +1,10 @@
 """examples/transformers_training: a plain model, its training resumed, and GDR on it, without fairseq."""
 
+import json
 import math
 import os
+import random
+import re
 import runpy
 import subprocess
 import sys
@@ -11,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import transformers
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
 from fairseq_capsule.hub import load
@@ -118,6 +122,44 @@ def test_a_plain_model_is_trained_resumed_and_fine_tuned(tmp_path):
     assert write(tmp_path / "gdr", imported) == "en-de"
     sources = (tmp_path / "test.en").read_text(encoding="utf-8").splitlines()
     assert len(load(imported / CHECKPOINT, imported).translate(sources, beam=5)) == 4
+
+
+@pytest.mark.slow
+def test_gdr_is_fine_tuned_from_a_marian_and_its_bleu_grows(tmp_path):
+    """The Marian is untrained. Each translation is its source, of other words."""
+    rng = random.Random(1)
+    lines = [rng.choices(range(9), k=rng.randint(2, 5)) for _ in range(400)]
+    for language, letters in (("en", "abcdefghi"), ("de", "jklmnopqr")):
+        texts = [" ".join(letters[word] for word in line) for line in lines]
+        for split, kept in (("train", texts[:340]), ("valid", texts[340:370]), ("test", texts[370:])):
+            (tmp_path / f"{split}.{language}").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    marian = tmp_path / "marian"
+    marian.mkdir()
+    pieces = {}
+    for side, language in (("source", "en"), ("target", "de")):
+        model = marian / f"{side}.spm"
+        text = str(tmp_path / f"train.{language}")
+        with open(model, "wb") as file:
+            SentencePieceTrainer.train(input=text, model_writer=file, vocab_size=40, hard_vocab_limit=False)
+        learned = SentencePieceProcessor(model_file=str(model))
+        pieces |= dict.fromkeys(learned.id_to_piece(number) for number in range(3, len(learned)))
+    vocabulary = {piece: number for number, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
+    (marian / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    files = [str(marian / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    transformers.MarianTokenizer(*files, source_lang="en", target_lang="de").save_pretrained(marian)
+    sizes = {"d_model": 64, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "encoder_layers": 1, "decoder_layers": 1}
+    sizes |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 64}
+    # So small a model starts to learn sooner with larger weights.
+    sizes |= {"scale_embedding": True, "init_std": 0.1}
+    start = {"pad_token_id": len(vocabulary) - 1, "decoder_start_token_id": len(vocabulary) - 1, "eos_token_id": 0}
+    config = transformers.MarianConfig(vocab_size=len(vocabulary), **sizes, **start, forced_eos_token_id=None)
+    transformers.MarianMTModel(config).save_pretrained(marian)
+    words = ("--output_dir", "gdr", "--baseline", "marian", "--preset", "gdr_transformer_tiny", "--eval_steps", "100")
+    rate = ("--learning_rate", "0.002", "--warmup_steps", "50", "--generation_max_length", "16")
+    rate += ("--per_device_train_batch_size", "32")
+    output = train(tmp_path, *words, *rate, "--save_steps", "100", "--max_steps", "400", "--disable_tqdm", "True")
+    found = [float(score) for score in re.findall(r"'eval_bleu': '?([\d.]+)", output)]
+    assert len(found) == 4 and found[-1] > found[0] + 10, found
 
 
 def test_a_library_that_bleu_needs_is_required_before_the_training(tmp_path):

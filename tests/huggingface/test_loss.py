@@ -16,9 +16,36 @@ from tests.zoo import ARCHITECTURES, build, case_name, make_batch, make_criterio
 library("transformers")
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY  # noqa: E402
 
+from capsule_routing.huggingface import CapsuleForConditionalGeneration  # noqa: E402
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig  # noqa: E402
 from fairseq_capsule.models import CapsuleTransformerModel  # noqa: E402
 from fairseq_capsule_lab.export.to_transformers import exported  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.bfloat16, 2e-2)])
+def test_a_loss_without_logits_is_that_with_them_also_with_a_bias(dtype, tolerance):
+    """Models such as Marian have a bias of the output."""
+    torch.manual_seed(1)
+    config = CapsuleConfig.preset("gdr_transformer_tiny", vocab_size=30, output_bias=True, label_smoothing=0.1)
+    model = CapsuleForConditionalGeneration(config).to(dtype).eval()
+    model.decoder.output_projection.bias.data.normal_()
+    tokens = torch.randint(4, 30, (3, 6))
+    found = []
+    for keeps in (True, False):
+        output = model(input_ids=tokens, labels=tokens, output_logits=keeps)
+        assert (output.logits is not None) == keeps
+        found.append([output.loss, *output.losses.values(), *torch.autograd.grad(output.loss, [*model.parameters()])])
+    for with_logits, without in zip(*found):
+        torch.testing.assert_close(without.double(), with_logits.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_logits_are_computed_where_the_output_layer_has_hooks():
+    config = CapsuleConfig.preset("transformer_tiny", vocab_size=30)
+    model = CapsuleForConditionalGeneration(config)
+    seen = []
+    model.decoder.output_projection.register_forward_hook(lambda *args: seen.append(args))
+    tokens = torch.randint(4, 30, (3, 6))
+    assert model(input_ids=tokens, labels=tokens, output_logits=False).logits is not None and len(seen) == 1
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +75,8 @@ def test_the_loss_and_its_gradients_are_those_of_fairseq(arch, options):
         (loss / words).backward()
         copy.zero_grad()
         labels = batch["target"].masked_fill(batch["target"].eq(1), -100)
-        output = copy(input_ids=batch["net_input"]["src_tokens"], labels=labels)
+        output = copy(input_ids=batch["net_input"]["src_tokens"], labels=labels, output_logits=not left)
+        assert (output.logits is None) == left
         output.loss.backward()
         torch.testing.assert_close(output.loss, loss / words, rtol=1e-10, atol=1e-10)
         assert output.losses.keys() == log.keys() & {"nll_loss", "bow_loss", "bca_loss"}
