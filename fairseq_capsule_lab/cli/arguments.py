@@ -9,6 +9,7 @@ import functools
 import glob
 import os
 import re
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -112,6 +113,12 @@ def existing(text: str) -> Path:
 def input_file(text: str) -> Path:
     """A type: a readable file."""
     return regular_file(existing(text))
+
+
+def model_file(text: str) -> Path:
+    """A type: a checkpoint, or the folder of a model of transformers."""
+    path = existing(text)
+    return path if (path / "config.json").is_file() else regular_file(path)
 
 
 def input_folder(text: str) -> Path:
@@ -228,13 +235,39 @@ BOOTSTRAP = together(
     option("--seed", click.IntRange(1, MOST_SEED), "N", "Its seed, by default that of sacrebleu.", default=12345),
 )
 CODES = "Only for data that no prepare script made: subword-nmt codes or a SentencePiece model, for raw text."
+
+
+def _imported(function: Any) -> Any:
+    """Let a command read the folder of a model of transformers, which is imported for as long as the command runs."""
+
+    @functools.wraps(function)
+    def called(checkpoint: Path, data: Path | None, **options: Any) -> Any:
+        if not checkpoint.is_dir():
+            if data is None:
+                raise click.UsageError("Missing argument 'DATA'.")
+            return function(checkpoint=checkpoint, data=data, **options)
+        if data is not None:
+            raise UserError(f"{checkpoint} has its own dictionaries; leave out {data}")
+        from fairseq_capsule_lab.export import from_transformers
+
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place, checkpoint.resolve().name)
+            folder.mkdir()
+            from_transformers.write(checkpoint, folder)
+            note(f"{checkpoint}: imported as by import-model")
+            return function(checkpoint=folder / from_transformers.CHECKPOINT, data=binarised_folder(folder), **options)
+
+    return called
+
+
 # A trained model, and the preprocessing of raw text, which `load_model` reads.
 MODEL = together(
-    argument("checkpoint", input_file, "A trained model."),
-    argument("data", data_folder, DATA),
+    argument("checkpoint", model_file, "A trained model, or a folder of transformers, which needs no DATA."),
+    argument("data", data_folder, DATA, required=False),
     option("--codes", input_file, "FILE", CODES),
     option("--tokenizer", click.Choice(["moses", "space"]), "", "Only for such data: fairseq's tokeniser of raw text."),
     USER_DIR,
+    _imported,
 )
 
 

@@ -81,10 +81,12 @@ def note(text: str) -> None:
     print(f"{click.get_current_context().command_path}: note: {one_line(text)}", file=sys.stderr)
 
 
-def argument(name: str, kind: Any, text: str, value: str = "", many: bool = False) -> Decorator:
+def argument(
+    name: str, kind: Any, text: str, value: str = "", many: bool = False, required: bool = True
+) -> Decorator:
     """An argument without a name on the command line, or one or more of them. The help calls it `value`."""
     value = (value or name.upper()) + ("..." if many else "")
-    return click.argument(name, type=kind, nargs=-1 if many else 1, required=True, metavar=value, help=text)
+    return click.argument(name, type=kind, nargs=-1 if many else 1, required=required, metavar=value, help=text)
 
 
 def option(name: str, kind: Any, value: str, text: str, **attributes: Any) -> Decorator:

@@ -122,3 +122,16 @@ def test_a_folder_in_half_precision_becomes_a_checkpoint_in_float32(dtype, tmp_p
 def test_what_only_pretrained_models_compute_is_refused(option):
     with pytest.raises(UserError, match=f"fairseq has no Transformer with {next(iter(option))}"):
         options_of_fairseq(CapsuleConfig(**option))
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # not every system has a font of Japanese
+def test_a_folder_of_transformers_is_inspected_as_it_is(tmp_path, capsys):
+    out = tmp_path / "pages"
+    assert main(["inspect", "examples/ja-en", "--text", "母は台所で夕食を作っている。", "--out", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("note: examples/ja-en: imported as by import-model\n")
+    assert "PAST" in printed.out and (out / "index.html").is_file()
+    assert main(["inspect", "examples/ja-en", "tests/compatibility/data", "--text", "a", "--out", str(out)]) == 1
+    assert "examples/ja-en has its own dictionaries; leave out " in capsys.readouterr().err
+    assert main(["inspect", "tests/conftest.py", "--text", "a", "--out", str(out)]) == 2
+    assert "Missing argument 'DATA'. (see --help)" in capsys.readouterr().err
