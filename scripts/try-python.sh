@@ -42,6 +42,9 @@ export PYTHON=python$version # of scripts/install.sh, if the example makes no .v
 rm -rf "$system$checkout"
 git clone --quiet "$root" "$system$checkout"
 
+# A user has none of what common.sh sets. With PYTHONSAFEPATH the tests do not find each other.
+unset PYTHONSAFEPATH PYTHONUTF8 LC_ALL
+
 inside() { # COMMAND: runs a line of bash in the clone. The environment of this checkout is not on the PATH
     local line="cd $checkout && $1"
     if [ -n "$system" ]; then

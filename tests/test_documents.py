@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from hydra.errors import HydraException
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures that commands name
 from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
+from tests.archives import unpack
 from tests.processes import run_without_fairseq
 from tests.pythons import COMPILED, FAIRSEQ, PYTHONS, WHEEL, WITHOUT
 from tests.test_help import LEAVES
@@ -130,8 +130,7 @@ def place(tmp_path_factory):
     """A folder with the files that the Python blocks of the pages load: one small model with all mechanisms."""
     folder = tmp_path_factory.mktemp("documents")
     compatibility = ROOT / "tests/compatibility"
-    with tarfile.open(compatibility / "checkpoints.tar.xz") as archive:
-        archive.extract("everything.pt", folder, filter="data")
+    unpack(compatibility / "checkpoints.tar.xz", folder)
     (folder / "bin").symlink_to(compatibility / "data")
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "codes").write_text("#version: 0.2\na b\n", encoding="utf-8")

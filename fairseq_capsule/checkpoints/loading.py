@@ -194,6 +194,8 @@ def _load_archive(archive_file: str) -> Any:
 
 def _unpack(name: str, path: str) -> None:
     """Replace a tar archive by a folder with its files; if one folder contains all of them, by that folder."""
+    if not hasattr(tarfile, "data_filter"):  # Debian 12 has Python 3.11.2
+        raise UserError(f"{name}: not unpacked: safe unpacking needs Python 3.11.4; unpack it, and name the folder")
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as beside:
         folder = Path(beside) / "files"
         folder.mkdir()

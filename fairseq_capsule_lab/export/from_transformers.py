@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import torch
+from fairseq.data import Dictionary
 
 from capsule_routing.errors import UserError
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.huggingface.tokenization import FILES
+from fairseq_capsule.checkpoints.belonging import DIGESTS, digest
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
 from fairseq_capsule_lab.export.to_transformers import ACTIVATIONS
 
@@ -42,20 +44,23 @@ def write(source: Path, folder: Path) -> str:
     weights = model.float().state_dict()  # fairseq's commands compute in half precision only with --fp16
     for side in ("encoder", "decoder"):
         weights[f"{side}.version"] = torch.tensor([3.0])  # without it fairseq drops the final norm
-    state = {
+    state: Dict[str, Any] = {
         "args": Namespace(**options(model.config), **names, **languages),
         "model": weights,
         "optimizer_history": [history],
         "extra_state": {},
+        "task_state": {DIGESTS: {}},
     }
-    torch.save(state, folder / CHECKPOINT)
     (folder / "settings").write_text("".join(f"{line}\n" for line in settings(tokenizer)), encoding="utf-8")
     binarised = folder / "bin"
     binarised.mkdir()
     words = json.loads((source / FILES["vocabulary"]).read_text(encoding="utf-8"))
     for side, language in (("source", first.language), ("target", second.language)):
         lines = "".join(f"{word} 1\n" for word in words[side][4:])  # without <s>, <pad>, </s> and <unk>
-        (binarised / f"dict.{language}.txt").write_text(lines, encoding="utf-8")
+        dictionary = binarised / f"dict.{language}.txt"
+        dictionary.write_text(lines, encoding="utf-8")
+        state["task_state"][DIGESTS][side] = digest(Dictionary.load(str(dictionary)))
+    torch.save(state, folder / CHECKPOINT)
     for name, file in SUBWORDS.items():
         of_source, of_target = source / FILES[name], source / FILES[f"target_{name}"]
         if of_target.is_file():

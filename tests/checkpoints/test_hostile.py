@@ -126,6 +126,18 @@ def archive(path, *members):
             packed.addfile(entry, io.BytesIO())
 
 
+# Without it, as in Debian 12, no archive is unpacked.
+unpacks = pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python 3.11.4 can unpack safely")
+
+
+def test_a_python_that_cannot_unpack_safely_says_so(tmp_path, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    archive(tmp_path / "model.tar.gz", ("model/good", tarfile.REGTYPE, ""))
+    with pytest.raises(UserError, match="model.tar.gz: not unpacked: safe unpacking needs Python 3.11.4; unpack it"):
+        CapsuleTransformerModel.from_pretrained(str(tmp_path / "model.tar.gz"), "model.pt", ".")
+    assert (tmp_path / "model.tar.gz").is_file()
+
+
 @pytest.mark.parametrize("kind", ARCHIVES)
 def test_a_hostile_archive_is_not_unpacked(tmp_path, kind):
     outside, path = tmp_path / "outside", tmp_path / "inside/model.tar.gz"
@@ -143,6 +155,7 @@ def test_a_hostile_archive_is_not_unpacked(tmp_path, kind):
     assert path.read_bytes() == content and list(path.parent.iterdir()) == [path]
 
 
+@unpacks
 def test_an_archive_moves_no_file_from_elsewhere(tmp_path):
     """fairseq would move the common beginning of the names, which is an absolute path here."""
     (tmp_path / "theirs").write_text("theirs")
@@ -152,6 +165,7 @@ def test_an_archive_moves_no_file_from_elsewhere(tmp_path):
     assert (tmp_path / "theirs").read_text() == "theirs"
 
 
+@unpacks
 def test_an_archive_of_a_model_loads(place, tmp_path):
     path = tmp_path / "model.tar.gz"
     with tarfile.open(path, "w:gz") as packed:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.cli import SCRIPTS, arguments, main
+from tests.libraries import library
 from tests.test_help import LEAVES
 
 MODEL = Path(__file__).parents[2] / "examples/ja-en"
@@ -52,6 +53,8 @@ def test_every_command_is_tried():
 
 @pytest.mark.parametrize("name", WORKS)
 def test_valid_arguments_are_accepted(name, world, tmp_path, monkeypatch, command):
+    if name == "analyze coverage":
+        library("eflomal")
     monkeypatch.chdir(world)
     result = command(*name.split(), *WORKS[name].format(tmp_path).split())
     assert result.status == 0, result.err

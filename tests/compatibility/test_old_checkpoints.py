@@ -1,13 +1,14 @@
 """Checkpoints that commit fbd7477 trained load, and translate as they did there."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
+
+from tests.archives import unpack
 
 FOLDER = Path(__file__).parent
 EXPECTED = json.loads((FOLDER / "translations.json").read_text())
@@ -39,8 +40,7 @@ def translations(path, data):
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoints")
-    with tarfile.open(FOLDER / "checkpoints.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(FOLDER / "checkpoints.tar.xz", folder)
     return folder
 
 

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import tarfile
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from tests.archives import unpack
 from tests.libraries import library
 
 library("transformers")
@@ -30,8 +30,7 @@ def common_tests(tmp_path_factory):
     options = ["--quiet", "--no-deps", "--no-binary", "transformers"]
     fetch = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), pinned]
     subprocess.run(fetch, check=True)
-    with tarfile.open(folder / f"{name}.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(folder / f"{name}.tar.gz", folder)
     tests = (folder / name / "tests").rename(folder / "transformers_tests")
     for file, text in STAND_INS.items():
         (tests / file).parent.mkdir()
