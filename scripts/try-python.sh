@@ -64,12 +64,13 @@ try() { # NAME COMMAND: its output goes to OUT/NAME.log. A failure ends nothing
     return $status
 }
 debian() { [ -z "$system" ] || try "apt-$1" "apt-get update && apt-get install --yes --no-install-recommends ${*:2}" || die "see $out/apt-$1.log"; }
-block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`\$/q;/^\`/!p}" "$system$checkout/README.md"; } # LANGUAGE: the first of README
+readme=$system$checkout/README.md
 last() { grep -v '^make: ' "$out/$1.log" | grep -E "${2:-.}" | tail -n 1; } # NAME [PATTERN]
 
 debian venv make python3-venv
-block python >"$system$checkout/example.py"
-try example "$(block sh | sed "s/^python3 /python$version /") && python example.py" || true
+# shellcheck disable=SC2016 # these are backticks of Markdown
+sed -n '/^```python$/,/^```$/{/^`/!p}' "$readme" >"$system$checkout/example.py"
+try example "$(sed -n "s/^python3 -m venv/python$version -m venv/p" "$readme") && python example.py" || true
 if ! try install "make install-train-plot" && grep -q 'Debian: apt install.* g++' "$out/install.log"; then
     last install
     debian compiler g++ python3-dev

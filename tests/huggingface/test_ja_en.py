@@ -30,7 +30,7 @@ def test_the_lines_of_the_readme_print_the_translation_of_the_readme():
     (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     finished = run_without_fairseq(block, ROOT)
     assert finished.returncode == 0, finished.stderr
-    assert f"It prints `{finished.stdout.strip()}`" in README
+    assert f" prints\n`{finished.stdout.strip()}`\n" in README
 
 
 @pytest.fixture(scope="module")
