@@ -35,7 +35,10 @@ def attention_vectors(queries, keys, forward_mask=False):
 
 
 def routing(votes, iterations):
-    """Algorithm 1, equations 6 and 7: the output capsules, and the vote weights as used last and as updated last."""
+    """Algorithm 1, equations 6 and 7: the output capsules, the weights R and the vote weights B.
+
+    B are those that the last iteration's softmax used ("used"), and those with its update ("updated").
+    """
     logits = zeros(len(votes), len(votes[0]))
     for _ in range(iterations):
         used = [list(row) for row in logits]
@@ -47,17 +50,22 @@ def routing(votes, iterations):
         for m in range(len(votes)):
             for n in range(len(votes[0])):
                 logits[m][n] = logits[m][n] + capsules[n].dot(votes[m][n])
-    return capsules, {"used": used, "updated": logits}
+    return capsules, weights, {"used": used, "updated": logits}
+
+
+def vertical_capsules(e, iterations):
+    """Equations 8 and 9: the capsule of each word, and the vote weights `[h][l]`, as `routing` returns them."""
+    votes = [[e[l][h] for l in range(len(e))] for h in range(len(e[0]))]  # equation 8
+    capsules, _, logits = routing(votes, iterations)  # equation 9
+    return capsules, logits
 
 
 def vertical_routing(e, iterations, weight, bias, last="updated"):
-    """Algorithm 2, equations 8 to 11: what is added to head `h` of word `l`, as `omega[l][h]`."""
-    length, heads = len(e), len(e[0])
-    votes = [[e[l][h] for l in range(length)] for h in range(heads)]  # equation 8
-    capsules, logits = routing(votes, iterations)  # equation 9
-    sums = torch.stack([sum(logits[last][h]) for h in range(heads)])
+    """Algorithm 2, equations 10 and 11: what is added to head `h` of word `l`, as `omega[l][h]`."""
+    capsules, logits = vertical_capsules(e, iterations)
+    sums = torch.stack([sum(of_words) for of_words in logits[last]])
     acceptance = softmax(list(weight @ sums + bias))  # equation 11
-    return [[acceptance[h] * capsules[l] for h in range(heads)] for l in range(length)]  # equation 10
+    return [[share * capsule for share in acceptance] for capsule in capsules]  # equation 10
 
 
 def horizontal_routing(e, iterations):
@@ -69,29 +77,24 @@ def horizontal_routing(e, iterations):
     return omega
 
 
-def capsule_attention(queries, keys, values, iterations, weight=None, bias=None, horizontal=True, forward_mask=False):
-    """Section 3.2 and equations 2 to 4: the outputs of the heads side by side, one vector for each word.
-
-    Vertical routing runs where a `weight` is given; in the decoder (`forward_mask`) it is removed (section 3.4.3).
-    """
-    heads, length = len(queries), len(queries[0])
-    e = attention_vectors(queries, keys, forward_mask)
-    routed = [[e[l][h] for h in range(heads)] for l in range(length)]
-    parts = []
+def routed_vectors(e, iterations, weight=None, bias=None, horizontal=True, last="updated"):
+    """Section 3.2: both output capsules added to the attention vectors. Vertical routing runs with a `weight`."""
+    parts = [e]
     if weight is not None:
-        parts.append(vertical_routing(e, iterations, weight, bias))
+        parts.append(vertical_routing(e, iterations, weight, bias, last))
     if horizontal:
         parts.append(horizontal_routing(e, iterations))
-    for part in parts:
-        for l in range(length):
-            for h in range(heads):
-                routed[l][h] = routed[l][h] + part[l][h]
+    return [[sum(part[l][h] for part in parts) for h in range(len(e[0]))] for l in range(len(e))]
+
+
+def attention(vectors, values, forward_mask=False):
+    """Equations 2 to 4: the outputs of the heads side by side, one vector for each word. `values[h][l]` is a vector."""
     outputs = []
-    for l in range(length):
-        seen = l + 1 if forward_mask else length
-        concatenated = []
-        for h in range(heads):
-            weights = softmax(list(routed[l][h][:seen]))  # equation 4
-            concatenated.append(sum(weights[k] * values[h][k] for k in range(seen)))  # equation 2
-        outputs.append(torch.cat(concatenated))  # equation 3
+    for l in range(len(vectors)):
+        seen = l + 1 if forward_mask else len(vectors)
+        heads = []
+        for h in range(len(values)):
+            weights = softmax(list(vectors[l][h][:seen]))  # equation 4
+            heads.append(sum(weights[k] * values[h][k] for k in range(seen)))  # equation 2
+        outputs.append(torch.cat(heads))  # equation 3
     return outputs

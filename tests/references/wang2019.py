@@ -28,12 +28,17 @@ import torch
 from tests.references.sabour2017 import softmax, squash, zeros
 
 
+def leaky_softmax(scores):
+    """The preprint's softmax: one more score of 0, whose share goes to no parent."""
+    return softmax([*scores, torch.zeros_like(scores[0])])[:-1]
+
+
 def lstm_cell(x, state, w, u, bias):
     """One step of an LSTM; `w`, `u` and `bias` hold the parts "i", "f", "g" and "o"; `state` is (hidden, cell)."""
     hidden, cell = state
-    part = {gate: w[gate] @ x + u[gate] @ hidden + bias[gate] for gate in "ifgo"}
-    cell = part["f"].sigmoid() * cell + part["i"].sigmoid() * part["g"].tanh()
-    return part["o"].sigmoid() * cell.tanh(), cell
+    i, f, g, o = (w[gate] @ x + u[gate] @ hidden + bias[gate] for gate in "ifgo")
+    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell
 
 
 def bidirectional(inputs, forward, backward, size):
@@ -56,64 +61,84 @@ def simple_aggregation(h):
 
 
 def sinusoid(position, size, layout="alternating"):
-    """The positional encoding of Vaswani et al. (2017), or all sines before all cosines (`layout="halves"`)."""
-    angles = [position / 10000 ** (2 * i / size) for i in range(size // 2)]
+    """The positional encoding as Vaswani et al. (2017) print it, or (`layout="halves"`) as their program has it."""
+    half = size // 2
     if layout == "alternating":
+        angles = [position / 10000 ** (2 * i / size) for i in range(half)]
         values = [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
     else:
+        angles = [position / 10000 ** (i / (half - 1)) for i in range(half)]
         values = [math.sin(angle) for angle in angles] + [math.cos(angle) for angle in angles]
-    return torch.tensor(values, dtype=torch.float64)
+    return torch.tensor(values + [0.0] * (size - 2 * half), dtype=torch.float64)
 
 
-def capsule_layer(h, transforms, iterations, score=None, child_positions=None, parent_positions=None, parents="output"):
+def capsule_layer(h, transforms, score=None, positions=None, parents="output", coupling=softmax):
     """Algorithm 1, equations 7 to 14: the parents and the last couplings, `alpha[i][j]`.
 
     Args:
         h: the child capsules.
         transforms: `transforms[t][j]` is W_j of iteration t; the same list for each t shares the weights.
-        iterations: the number T of iterations.
-        score: g of equation 14; the agreement is that of equation 12 without it.
-        child_positions: a vector for each child, or None.
-        parent_positions: a vector for each parent, or None.
-        parents: where the vectors of the parents are added.
+        score: g of equation 14; without it the agreement is that of equation 12.
+        positions: the positional encoding of place 1, 2, ...; without it none is added.
+        parents: where the positions of the parents are added.
+        coupling: the softmax of equation 11, or `leaky_softmax`.
     """
-    if child_positions is not None:
-        h = [state + position for state, position in zip(h, child_positions, strict=True)]
     children, outputs = range(len(h)), range(len(transforms[0]))
-    b = zeros(len(h), len(transforms[0]))
-    for t in range(iterations):
-        alpha = [softmax(b[i]) for i in children]  # equation 11
-        f = [[(h[i] @ transforms[t][j]).relu() for j in outputs] for i in children]  # equation 8
-        capsules = []
+    if positions is not None:
+        h = [h[i] + positions(i + 1) for i in children]
+    places = [torch.zeros_like(h[0]) if positions is None else positions(j + 1) for j in outputs]
+    b = zeros(len(children), len(outputs))
+    for of_iteration in transforms:
+        alpha = [coupling(b[i]) for i in children]  # equation 11
+        f = [[(h[i] @ of_iteration[j]).relu() for j in outputs] for i in children]  # equation 8
+        capsules, compared = [], []
         for j in outputs:
             v = sum(alpha[i][j] * f[i][j] for i in children)  # equations 7 and 9
-            if parent_positions is not None and parents == "input":
-                v = v + parent_positions[j]
-            c = squash(v)  # equation 10
-            if parent_positions is not None and parents == "output":
-                c = c + parent_positions[j]
-            capsules.append(c)
+            c = squash(v + places[j]) if parents == "input" else squash(v)  # equation 10
+            capsules.append(c + places[j] if parents == "output" else c)
+            compared.append(c if parents == "input" else c + places[j])
         for i in children:
             for j in outputs:
-                c = capsules[j]
-                if parent_positions is not None and parents == "scoring":
-                    c = c + parent_positions[j]
-                agreement = c.dot(f[i][j]) if score is None else score(c).dot(score(h[i]))
+                agreement = compared[j].dot(f[i][j]) if score is None else score(compared[j]).dot(score(h[i]))
                 b[i][j] = b[i][j] + agreement  # equations 12 and 14
     return capsules, alpha
 
 
 def additive_attention(capsules, state, w_capsule, w_state, v):
-    """Bahdanau et al. (2014): the weighted sum of the capsules and its weights."""
+    """ATT of equation 5, as in Bahdanau et al. (2014): the weighted sum of the capsules."""
     weights = softmax([v.dot((w_capsule @ c + w_state @ state).tanh()) for c in capsules])
-    return sum(weight * c for weight, c in zip(weights, capsules, strict=True)), weights
+    return sum(weight * c for weight, c in zip(weights, capsules, strict=True))
 
 
-def decoder(capsules, embeddings, attention, cell, size):
-    """Equation 5: the states of a decoder that is fed `embeddings`; `attention(capsules, state)` returns a context."""
-    start = torch.zeros(size, dtype=torch.float64)
-    state, outputs = (start, start), []
+def concatenation(capsules, w_c):
+    """The context of the preprint: a projection of all capsules side by side."""
+    return w_c @ torch.cat(list(capsules))
+
+
+def decoder(embeddings, context, cells, norms, input_norm=None):
+    """Equation 5 and figure 1: the states of the last layer.
+
+    Args:
+        embeddings: the word before each target word.
+        context: what is added to the embedding, a function of the first layer's state before.
+        cells: a step `(x, state) -> state` of each layer.
+        norms: the layer norm after the residual connection of each layer.
+        input_norm: the norm after the projection layer of figure 1; None is the reading without it.
+    """
+    start = torch.zeros_like(embeddings[0])
+    states, outputs = [(start, start) for _ in cells], []
     for embedding in embeddings:
-        state = cell(attention(capsules, state[0]) + embedding, state)
-        outputs.append(state[0])
+        x = embedding + context(states[0][0])
+        if input_norm is not None:
+            x = input_norm(x)
+        for n, (cell, norm) in enumerate(zip(cells, norms, strict=True)):
+            states[n] = cell(x, states[n])
+            x = norm(x + states[n][0])
+        outputs.append(x)
     return outputs
+
+
+def layer_norm(x, weight, bias):
+    """Ba et al. (2016)."""
+    centred = x - x.mean()
+    return centred / (centred.square().mean() + 1e-5).sqrt() * weight + bias

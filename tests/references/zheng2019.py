@@ -13,7 +13,7 @@ Where the paper leaves something open:
   0.3M new parameters for BoW and 0.5M for BCA: 2 * 256 * 512 is 0.26M, 2 * 512 * 512 is 0.52M.
 - The bags have three descriptions, see `bags`. The sum of the BoW loss begins at t = 0, where there is no decoder
   state: the bag of the past is empty there, and that of the future is the whole sentence. Here it begins at 1.
-- The BCA loss is called a mean square and printed as a squared norm; both inside the one sum over t, though it has no
+- The BCA loss is called a mean square and printed as a squared norm. Its sum over t covers both norms, though it has no
   bracket.
 - The likelihood sums over words and both losses are means over words: their ratio depends on the length.
 """
@@ -73,27 +73,38 @@ def log_bag_probability(bag, capsule, projection, embeddings, targets):
     return sum((logs[targets[tau - 1]] - total for tau in bag), torch.zeros_like(total))
 
 
-def bow_loss(past, future, w_past, w_future, embeddings, targets, described="printed"):
-    """L_BoW of one sentence; `past[t - 1]` is the vector of the past at step t."""
+def bow_loss(past, future, w_past, w_future, embeddings, targets, described="printed", average=False):
+    """L_BoW of one sentence; `past[t - 1]` is the vector of the past at step t.
+
+    With `average`, as in the authors' program, a bag counts with the mean over its words, an empty one with 0.
+    """
     length = len(targets)
-    loss = 0
+    loss = torch.zeros((), dtype=embeddings.dtype)
     for t in range(1, length + 1):
-        past_bag, future_bag = bags(t, length, described)
-        loss = loss - log_bag_probability(past_bag, past[t - 1], w_past, embeddings, targets)
-        loss = loss - log_bag_probability(future_bag, future[t - 1], w_future, embeddings, targets)
+        parts = zip(bags(t, length, described), (past, future), (w_past, w_future), strict=True)
+        for bag, capsules, projection in parts:
+            of_bag = -log_bag_probability(bag, capsules[t - 1], projection, embeddings, targets)
+            loss = loss + (of_bag / max(1, len(bag)) if average else of_bag)
     return loss / length
 
 
-def bca_loss(past, future, w_past, w_future, z, square="norm"):
-    """L_BCA of one sentence, with the squared norm that is printed or (`square="mean"`) its mean over the entries."""
+def bca_loss(past, future, w_past, w_future, z, program=False):
+    """L_BCA of one sentence: a squared norm, the contents of the target mapped to capsules, as printed.
+
+    With `program`, as in the authors', capsules are mapped to contents, and it is a mean over dimensions.
+    """
     length = len(z)
-    loss = 0
+    loss = torch.zeros((), dtype=w_past.dtype)
     for t in range(1, length + 1):
         translated = sum(z[tau - 1] for tau in range(1, t + 1)) / t
         untranslated = sum(z[tau - 1] for tau in range(t, length + 1)) / (length - t + 1)
         for capsule, weight, content in ((past, w_past, translated), (future, w_future, untranslated)):
-            difference = capsule[t - 1] - weight @ content
-            loss = loss + difference.dot(difference) / (len(difference) if square == "mean" else 1)
+            if program:
+                difference = weight @ capsule[t - 1] - content
+                loss = loss + difference.dot(difference) / len(difference)
+            else:
+                difference = capsule[t - 1] - weight @ content
+                loss = loss + difference.dot(difference)
     return loss / length
 
 
@@ -105,18 +116,23 @@ def training_loss(log_likelihoods, bow_losses, bca_losses, lambda_1=1, lambda_2=
     return total / len(log_likelihoods)
 
 
-def overlap_rates(past_scores, future_scores, targets):
-    """The top-5 overlap rates of section 4.3. At t = T the future is empty (0 / 0): the step counts as 0 there."""
-    length = len(targets)
-    past_rate = future_rate = 0.0
-    for t in range(1, length + 1):
-        translated, untranslated = set(targets[:t]), set(targets[t:])
-        top_past = sorted(range(len(past_scores[t - 1])), key=lambda word: -past_scores[t - 1][word])[: 5 * t]
-        top_future = sorted(range(len(future_scores[t - 1])), key=lambda word: -future_scores[t - 1][word])
-        past_rate += len(translated.intersection(top_past)) / len(translated)
-        if untranslated:
-            future_rate += len(untranslated.intersection(top_future[: 5 * (length - t)])) / len(untranslated)
-    return past_rate / length, future_rate / length
+def overlap_rates(past, future, w_past, w_future, embeddings, targets, described="overlap", top=5):
+    """The overlap rates r_OL of the past and of the future (section 4.3), None without a bag.
+
+    The bags are sets of words, Top_5t counts the words of a bag with repetitions, and a step with an empty bag (0 / 0:
+    the future of the last one) is left out of the mean; `described` as for `bags`.
+    """
+    rates = []
+    for group, (capsules, projection) in enumerate(((past, w_past), (future, w_future))):
+        of_steps = []
+        for t in range(1, len(targets) + 1):
+            bag = [int(targets[tau - 1]) for tau in bags(t, len(targets), described)[group]]
+            scores = [float(embedding.dot(projection @ capsules[t - 1])) for embedding in embeddings]
+            probable = sorted(range(len(scores)), key=lambda word: -scores[word])[: top * len(bag)]
+            if bag:
+                of_steps.append(len(set(bag).intersection(probable)) / len(set(bag)))
+        rates.append(sum(of_steps) / len(of_steps) if of_steps else None)
+    return rates
 
 
 def coverage_difference_ratio(reference_covers, generated_covers):
