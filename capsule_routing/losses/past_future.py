@@ -1,7 +1,7 @@
 """The losses of PAST and FUTURE (Zheng et al. 2019, §3.3, §4.3): bags of words, and agreement with the decoder states.
 
-Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included. As the
-paper prints the loss, `y_t` is in PAST too (the reduction "printed").
+Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included. With
+the reduction "printed", `y_t` is in PAST too.
 """
 
 import math
