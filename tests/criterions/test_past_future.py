@@ -51,6 +51,24 @@ def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
     assert sample_size == BATCH["ntokens"]
 
 
+def test_without_smoothing_the_mean_over_sentences_is_the_printed_objective():
+    """`L(θ)` of §3.3: fairseq divides by the number of words, unless `sentence_avg` is set."""
+    model = model_of(guided_reduction="printed").eval()
+    config = RoutingLossesConfig(sentence_avg=True, label_smoothing=0.0, bow_weight=0.5, bca_weight=2)
+    loss, sample_size, _ = RoutingLossesCriterion(TASK, config)(model, BATCH)
+    output = model(**BATCH["net_input"])
+    routed, part, padding = output[1]["past_future"], model.decoder.past_future, BATCH["target"].eq(1)
+    bow, bca = ([head[name].weight for name in ("past", "future")] for head in (part.bow, part.bca))
+    terms = []
+    probabilities = model.get_normalized_probs(output, True)
+    given = probabilities, routed.past, routed.future, routed.state, BATCH["target"]
+    for log_probabilities, past, future, z, y in sentences(padding, *given):
+        likelihood = log_probabilities.gather(1, y.unsqueeze(1)).sum()
+        bags = zheng2019.bow_loss(past, future, *bow, model.decoder.output_embeddings, y)
+        terms.append((likelihood, bags, zheng2019.bca_loss(past, future, *bca, z)))
+    torch.testing.assert_close(loss / sample_size, zheng2019.training_loss(*zip(*terms), 0.5, 2), rtol=1e-5, atol=1e-4)
+
+
 def test_losses_are_logged_as_means_in_bits():
     logs = [
         {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8.0, "bow_count": 3, "bca_loss": 3.0, "bca_count": 2},

@@ -75,11 +75,6 @@ def context_gate(r, s, weight, bias):
     return r + s * gate, gate  # equation 13
 
 
-def translation_objective(log_probabilities):
-    """Equation 15, to be maximised."""
-    return sum(log_probabilities) / len(log_probabilities)
-
-
 def bag_of_words_precision(scores, targets, top):
     """Table 5: the share of the distinct target words among the `top` words of the predictor."""
     chosen = sorted(range(len(scores)), key=lambda word: -scores[word])[:top]
