@@ -62,7 +62,8 @@ ALLOWED = {
         },
     },
     EXPERIMENTS: {
-        **dict.fromkeys(("benchmarks", "claims", "compare_forks", "gradient_norms", "pack_results", "tables"), set()),
+        **dict.fromkeys(("authors_layer", "benchmarks", "claims", "compare_forks", "gradient_norms"), set()),
+        **dict.fromkeys(("pack_results", "tables"), set()),
         "reproduce": {"tables"},
     },
 }

@@ -55,7 +55,7 @@ OPTIONS = [
     ("capsule_transformer", {"decoder_routing": "none", "layernorm_embedding": True}),
     ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factored
     ("gdr_transformer_base", {"past_future": "clf", "redundant_capsules": 0, "guided_heads": "bow"}),
-    ("gdr_transformer_base", {"past_future": "attn"}),
+    ("gdr_transformer_base", {"past_future": "attn", "guided_reduction": "printed"}),
     ("gdr_transformer_base", {"redundant_capsules": 0, "guided_heads": "bca"}),
     ("gdr_transformer_base", {"past_future_iterations": 1, "guided_heads": "none"}),
     ("gdr_transformer_base", {"past_future_capsules": 1, "past_future_capsule_dim": 5, "past_future_ffn_dim": 9}),

@@ -101,7 +101,7 @@ class CapsuleConfig(PreTrainedConfig):
     global_aggregation: Literal["gru", "none"] = "gru"
     global_gate: Literal["context", "none"] = "context"
     guided_heads: Literal["none", "bow", "bca", "both"] = "none"
-    guided_reduction: Literal["mean", "sum"] = "mean"
+    guided_reduction: Literal["mean", "sum", "printed"] = "mean"
     label_smoothing: Number = 0.0
     bow_weight: Number = 1.0
     bca_weight: Number = 1.0

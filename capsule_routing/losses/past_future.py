@@ -1,6 +1,7 @@
 """The losses of PAST and FUTURE (Zheng et al. 2019, §3.3, §4.3): bags of words, and agreement with the decoder states.
 
-Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
+Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included. With
+the reduction "printed", `y_t` is in PAST too.
 """
 
 import math
@@ -16,6 +17,7 @@ from capsule_routing.losses.vocabulary import VocabularyLoss, weighted_sum
 
 Layer = Callable[[Tensor], Tensor]
 Linear = Union[Tensor, Layer]  # a weight, or a layer whose weight alone does not stand for it
+REDUCTIONS = ("mean", "sum", "printed")
 
 
 def guided_losses(
@@ -29,16 +31,16 @@ def guided_losses(
 ) -> Dict[str, Loss]:
     """Return the losses whose heads are in `routed.heads`, by name, for `weighted_sum`.
 
-    - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "sum" it
-      is the mean over all words of all bags, and each sentence is weighted by its length. With "mean" each bag that is
-      not empty has the same weight in its sentence, and each sentence the same weight.
-    - "bca", the content agreement loss, is logged as the squared distance of a sentence, PAST plus FUTURE: with "sum"
-      the sum over dimensions, with "mean" per dimension.
+    - "bow", the bag-of-words loss, is logged as the negative log-likelihood of a word of a bag, in bits. With "mean"
+      each bag that is not empty has the same weight in its sentence, and each sentence the same weight. Otherwise it is
+      the mean over all words of all bags, and each sentence is weighted by their number at a step.
+    - "bca", the content agreement loss, is logged as the squared distance of a sentence, PAST plus FUTURE: with "mean"
+      per dimension, otherwise the sum over dimensions.
 
     Args:
         routed: a `modules.PastFutureOutput`.
         target, padding_mask, steps: as for `bag_of_words_loss`.
-        reduction: "mean" or "sum", that of the `HolisticContext`; another one raises a ValueError.
+        reduction: "mean", "sum" or "printed", that of the `HolisticContext`; another one raises a ValueError.
         layer: the output layer, `[…, C]` to `[…, V]`, if its weight alone does not stand for it, as with an adapter.
             The bags are then computed from its logits.
     """
@@ -51,9 +53,9 @@ def guided_losses(
         else:
             bags = bags_from_logits(past, future, layer, target, padding_mask, reduction=reduction, steps=steps)
         lengths = _valid(target, padding_mask).sum(1)
-        # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
-        bags_of = torch.where(lengths > 0, 2 - 1 / lengths.clamp(min=1), 0)  # none, if all labels are left out
-        count = lengths.sum() if reduction == "sum" else bags_of.sum()
+        # Of T steps, over T: the two bags, the first of which is empty; or their T words; or T + 1, with one in both.
+        counts = {"mean": 2 - 1 / lengths.clamp(min=1), "sum": lengths, "printed": lengths + 1}
+        count = torch.where(lengths > 0, counts[reduction], 0).sum()  # none, if all labels are left out
         losses["bow"] = Loss(bags, count, math.log(2))
     if "bca" in routed.heads:
         of_past, of_future = routed.heads["bca"]
@@ -76,11 +78,12 @@ def bag_of_words_loss(
 ) -> Tensor:
     """Compute the bag-of-words loss of a batch (§3.3), summed over sentences, in nats.
 
-    With the reduction "sum" it is as the paper prints it; with "mean" each bag counts with the mean over its words,
-    about 2/T of the sum, and an empty bag contributes 0:
+    With the reduction "mean" each bag counts with the mean over its words, about 2/T of the sum, and an empty bag
+    contributes 0. With "sum" it is the sum. With "printed" it is the sum, over bags that both have `y_t`:
 
-        L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
-        L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
+        L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
+        L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ]
+        L = (1/T) Σ_t [ −Σ_{τ≤t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ]
 
     All words of a bag share the log-normaliser of the step, and the sum of the bag's logits is one product with the sum
     of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept.
@@ -91,7 +94,7 @@ def bag_of_words_loss(
         embeddings: `E` `[V, C]`.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
-        reduction: "mean" or "sum"; another one raises a ValueError.
+        reduction: "mean", "sum" or "printed"; another one raises a ValueError.
         steps: the share of target steps from which the loss is estimated, without bias. The steps are drawn in each
             call; 1 uses all of them. A share outside (0, 1] raises a ValueError.
 
@@ -118,6 +121,8 @@ def bags_of_words(
     # So the embedding of word τ has a product with Σ_{t>τ} w^P_t Ω^P_t + Σ_{t≤τ} w^F_t Ω^F_t.
     weighted = [weights.unsqueeze(-1) * part for weights, part in zip(word_weights, (past, future))]
     after = weighted[0].sum(1, keepdim=True) - weighted[0].cumsum(1)
+    if reduction == "printed":  # t ≥ τ
+        after = after + weighted[0]
     of_words = (after + weighted[1].cumsum(1)).masked_fill(~valid.unsqueeze(-1), 0)
     features, weights = torch.stack([past, future]).flatten(0, 2), (word_weights * sizes).flatten()
     if steps < 1:
@@ -140,9 +145,10 @@ def bags_from_logits(
     valid, _, weights = _word_weights(target, padding_mask, reduction, steps, past.dtype)
     words, number = target.masked_fill(~valid, 0), valid.cumsum(1)
     earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
+    in_past = number.unsqueeze(1) <= number.unsqueeze(2) if reduction == "printed" else earlier
     inside = valid.unsqueeze(1) & valid.unsqueeze(2)
     loss = weights.new_zeros(())
-    for features, of_step, bag in zip((past, future), weights, (earlier & inside, ~earlier & inside)):
+    for features, of_step, bag in zip((past, future), weights, (in_past & inside, ~earlier & inside)):
         log_probabilities = layer(features).log_softmax(-1, dtype=weights.dtype)
         of_words = log_probabilities.gather(2, words.unsqueeze(1).expand_as(bag))
         loss = loss - (of_step.unsqueeze(2) * of_words.masked_fill(~bag, 0)).sum()
@@ -156,13 +162,15 @@ def _word_weights(
     _check(reduction)
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, dtype), _bag_sizes(valid)
-    weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    if reduction == "printed":
+        sizes[0] += 1  # the word of the step
+    weights = step_weights / sizes.clamp(min=1) if reduction == "mean" else step_weights.expand_as(sizes)
     return valid, sizes, weights
 
 
 def _check(reduction: str) -> None:
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be mean or sum, not {reduction}")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction}")
 
 
 def _valid(target: Tensor, padding_mask: Mask) -> Tensor:
@@ -262,8 +270,8 @@ def content_agreement_loss(
 ) -> Tensor:
     """Compute the content agreement loss of a batch, summed over sentences.
 
-    With the reduction "sum" it is as the paper prints it. With "mean" capsules are mapped to states, and it is a mean
-    over dimensions:
+    With the reductions "sum" and "printed" it is as the paper prints it. With "mean" capsules are mapped to states, and
+    it is a mean over dimensions:
 
         L = (1/T) Σ_t ( ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖² )
         L = (1/(T·C)) Σ_t ( ‖W^P Ω^P_t − mean(z_1 … z_t)‖² + ‖W^F Ω^F_t − mean(z_t … z_T)‖² )
@@ -272,9 +280,9 @@ def content_agreement_loss(
         past: `Ω^P` `[B, T, P]`.
         future: `Ω^F` `[B, T, P]`.
         state: `z` `[B, T, C]`.
-        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum"; or layers in their place.
+        past_weight, future_weight: `W^P` and `W^F`, `[C, P]` with "mean", otherwise `[P, C]`; or layers in their place.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
-        reduction: "mean" or "sum"; another one raises a ValueError.
+        reduction: "mean", "sum" or "printed"; another one raises a ValueError.
 
     Returns:
         A scalar of at least float32.
@@ -294,10 +302,10 @@ def content_agreement_loss(
         distances = []
         for content, weight, mean in ((past, past_weight, until), (future, future_weight, from_here)):
             content = content.to(exact)
-            if reduction == "sum":
-                distances.append((content - _mapped(mean, weight)).square().sum(-1))
-            else:
+            if reduction == "mean":
                 distances.append((_mapped(content, weight) - mean).square().mean(-1))
+            else:
+                distances.append((content - _mapped(mean, weight)).square().sum(-1))
         return ((distances[0] + distances[1]) * step_weights).sum()
 
 

@@ -277,8 +277,8 @@ class HolisticContext(nn.Module):
         state_dim: size of `z` and `o`.
         ffn_dim: inner size of the feed-forward layers.
         heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both"; another one raises a ValueError.
-        reduction: for which form of the guided losses the heads are. "mean": `W_BCA` maps contents to states. "sum",
-            the printed formula: it maps states to contents. Another one raises a ValueError.
+        reduction: for which form of the guided losses the heads are. "mean": `W_BCA` maps contents to states. "sum" and
+            "printed": it maps states to contents. Another one raises a ValueError.
     """
 
     def __init__(
@@ -295,8 +295,8 @@ class HolisticContext(nn.Module):
         super().__init__()
         if heads not in ("none", "bow", "bca", "both"):
             raise ValueError(f"heads must be none, bow, bca or both, not {heads}")
-        if reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be mean or sum, not {reduction}")
+        if reduction not in ("mean", "sum", "printed"):
+            raise ValueError(f"reduction must be mean, sum or printed, not {reduction}")
         self.routing = routing
         self.capsules_per_content = capsules_per_content
         self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim)

@@ -18,7 +18,7 @@ from fairseq_capsule.options import iterations, setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
 HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
-REDUCTIONS = ChoiceEnum(["mean", "sum"])
+REDUCTIONS = ChoiceEnum(["mean", "sum", "printed"])
 
 
 @dataclass
@@ -45,7 +45,8 @@ class PastFutureConfig(FairseqDataclass):
     guided_reduction: REDUCTIONS = setting(
         "mean",
         "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
-        "between mapped capsules and states (as the authors' code); sum: as the paper prints them",
+        "between mapped capsules and states (as the authors' code); printed: as the paper prints them, sums, with "
+        "the current word in both bags; sum: the same, with the current word in FUTURE only",
     )
 
 

@@ -6,6 +6,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis import coverage
 from fairseq_capsule_lab.analysis.coverage import analyze_coverage, coverage_rates
 from fairseq_capsule_lab.evaluation.translations import Translations
+from tests.references import zheng2019
 
 
 def test_rates_equal_a_result_by_hand():
@@ -16,6 +17,8 @@ def test_rates_equal_a_result_by_hand():
     # translation.
     translation = [{(0, 0), (0, 4), (1, 1), (1, 2), (3, 3)}, {(0, 0)}]
     rates = coverage_rates([4, 6], reference, translation)
+    covered, kept = ({(n, i) for n, links in enumerate(every) for i, _ in links} for every in (reference, translation))
+    assert rates.cdr == pytest.approx(zheng2019.coverage_difference_ratio(covered, kept))
     assert rates == (pytest.approx(1 - 2 / 5), pytest.approx(100 * 2 / 10), pytest.approx(100 * 1 / 10))
 
 

@@ -9,6 +9,7 @@ from capsule_routing.losses import bag_prediction_loss, bag_recall
 from capsule_routing.modules import GlobalRepresentation
 from fairseq_capsule.criterions.bag_of_words_probe import source_vector
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from tests.references import weng2020
 from tests.zoo import LENGTHS, build, encode, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -84,6 +85,8 @@ def test_recall_equals_a_result_by_hand():
     mask = torch.tensor([[False, False, False], [False, False, True]])
     # The two most probable words are {0, 1} and {2, 3}. The bags are {0, 2} and {1, 3}: one of two words in each.
     assert float(bag_recall(logits, target, mask, 2)) == pytest.approx(0.5 + 0.5)
+    for scores, bag in ((logits[0], [0, 0, 2]), (logits[1], [1, 3])):
+        assert weng2020.bag_of_words_precision(scores, bag, top=2) == 0.5
     alike = bag_recall(torch.zeros(2, 8), target, mask, 2)  # only two count, even if all are equally probable
     assert float(alike) <= 1
     assert float(bag_recall(logits, target, mask, 3)) == pytest.approx(1 + 1)

@@ -14,7 +14,8 @@ from capsule_routing.errors import UserError
 from capsule_routing.losses import past_future
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from tests.references import losses as literal
+from tests.losses.test_past_future import literal_bags
+from tests.references import sentences, zheng2019
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -29,28 +30,43 @@ def model_of(arch="gdr_transformer_base", **options):
     return build(arch, options)
 
 
-@pytest.mark.parametrize("arch, reduction", [("gdr_transformer_base", "mean"), ("gdr_lstm", "sum")])
+@pytest.mark.parametrize(
+    "arch, reduction", [("gdr_transformer_base", "mean"), ("gdr_lstm", "sum"), ("gdr_transformer_base", "printed")]
+)
 def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
     model = model_of(arch, guided_reduction=reduction)
     loss, sample_size, log = criterion(bow_weight=0.5, bca_weight=2)(model, BATCH)
     plain, _, plain_log = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, BATCH)
     routed = model(**BATCH["net_input"])[1]["past_future"]
     part, padding = model.decoder.past_future, BATCH["target"].eq(1)
-    bow = literal.bag_of_words_loss(
-        part.bow["past"](routed.past),
-        part.bow["future"](routed.future),
-        model.decoder.output_embeddings,
-        BATCH["target"],
-        padding,
-        reduction,
-    )
-    weights = (part.bca[name].weight for name in ("past", "future"))
-    bca = literal.content_agreement_loss(routed.past, routed.future, routed.state, *weights, padding, reduction)
+    heads = [[head[name].weight for name in ("past", "future")] for head in (part.bow, part.bca)]
+    embeddings, capsules = model.decoder.output_embeddings, (routed.past, routed.future)
+    bow = literal_bags(*capsules, *heads[0], embeddings, BATCH["target"], padding, reduction)
+    each = sentences(padding, *capsules, routed.state)
+    bca = sum(zheng2019.bca_loss(p, f, *heads[1], z, program=reduction == "mean") for p, f, z in each)
     torch.testing.assert_close(log["bow_loss"] * math.log(2), bow.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(log["bca_loss"], bca.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(loss, plain + 0.5 * bow + 2 * bca, rtol=1e-5, atol=1e-3)
     torch.testing.assert_close(log["nll_loss"], plain_log["nll_loss"])
     assert sample_size == BATCH["ntokens"]
+
+
+def test_without_smoothing_the_mean_over_sentences_is_the_printed_objective():
+    """`L(θ)` of §3.3: fairseq divides by the number of words, unless `sentence_avg` is set."""
+    model = model_of(guided_reduction="printed").eval()
+    config = RoutingLossesConfig(sentence_avg=True, label_smoothing=0.0, bow_weight=0.5, bca_weight=2)
+    loss, sample_size, _ = RoutingLossesCriterion(TASK, config)(model, BATCH)
+    output = model(**BATCH["net_input"])
+    routed, part, padding = output[1]["past_future"], model.decoder.past_future, BATCH["target"].eq(1)
+    bow, bca = ([head[name].weight for name in ("past", "future")] for head in (part.bow, part.bca))
+    terms = []
+    probabilities = model.get_normalized_probs(output, True)
+    given = probabilities, routed.past, routed.future, routed.state, BATCH["target"]
+    for log_probabilities, past, future, z, y in sentences(padding, *given):
+        likelihood = log_probabilities.gather(1, y.unsqueeze(1)).sum()
+        bags = zheng2019.bow_loss(past, future, *bow, model.decoder.output_embeddings, y)
+        terms.append((likelihood, bags, zheng2019.bca_loss(past, future, *bca, z)))
+    torch.testing.assert_close(loss / sample_size, zheng2019.training_loss(*zip(*terms), 0.5, 2), rtol=1e-5, atol=1e-4)
 
 
 def test_losses_are_logged_as_means_in_bits():
@@ -66,7 +82,7 @@ def test_losses_are_logged_as_means_in_bits():
     assert values["ppl"] == pytest.approx(2 ** (16 / 8 / math.log(2)), abs=0.02)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "printed"])
 def test_a_uniform_prediction_of_the_bags_costs_the_bits_of_a_word(reduction):
     model = model_of(guided_reduction=reduction)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The guided losses, compared with literal ones and with results by hand."""
+"""The guided losses, compared with the paper's loops and with results by hand."""
 
 import math
 from functools import partial
@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from capsule_routing.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
-from tests.references import losses as literal
+from capsule_routing.losses.past_future import bags_from_logits
+from tests.references import assert_same, sentences, zheng2019
 
 WORDS, SIZE, CAPSULES = 11, 3, 4
 
@@ -28,25 +29,39 @@ def target():
     return torch.tensor([[3, 5, 3, 7, 2], [4, 4, 9, 1, 2], [2, 8, 8, 3, 2]])
 
 
-def assert_same(got, want, inputs):
-    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
-    for gradient, expected in zip(torch.autograd.grad(got, inputs), torch.autograd.grad(want, inputs)):
-        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
-
-
-both_reductions = pytest.mark.parametrize("reduction", ["sum", "mean"])
+# What the reductions are in the loops: which words the bags have, and whether a bag counts with its mean.
+FORMS = {"mean": ("disjoint", True), "sum": ("disjoint", False), "printed": ("printed", False)}
+every_reduction = pytest.mark.parametrize("reduction", FORMS)
 every_mask = pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
 
 
-@both_reductions
+def literal_bags(past, future, past_weight, future_weight, embeddings, words, mask=None, reduction="mean"):
+    """`L_BoW` of a batch from the capsules and the heads, one sentence after the other."""
+    weights = past_weight, future_weight, embeddings
+    each = sentences(mask, past, future, words)
+    return sum(zheng2019.bow_loss(*capsules, *weights, y, *FORMS[reduction]) for *capsules, y in each)
+
+
+@every_reduction
 @every_mask
 @pytest.mark.parametrize("block", [30, 10**6])
-def test_bag_of_words_equals_the_literal_sum(reduction, mask, block, monkeypatch):
+def test_bag_of_words_equals_the_loops(reduction, mask, block, monkeypatch):
     monkeypatch.setitem(log_normalisers.BLOCK, "cpu", block)
-    inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
-    arguments = (*inputs, target(), mask)
-    got, want = (loss(*arguments, reduction=reduction) for loss in (bag_of_words_loss, literal.bag_of_words_loss))
-    assert_same(got, want, inputs)
+    shapes = (3, 5, CAPSULES), (3, 5, CAPSULES), (SIZE, CAPSULES), (SIZE, CAPSULES), (WORDS, SIZE)
+    inputs = past, future, past_weight, future_weight, embeddings = tensors(*shapes)
+    projected = past @ past_weight.t(), future @ future_weight.t()
+    want = literal_bags(*inputs, target(), mask, reduction)
+    got = bag_of_words_loss(*projected, embeddings, target(), mask, reduction=reduction)
+    of_logits = bags_from_logits(*projected, lambda x: x @ embeddings.t(), target(), mask, reduction=reduction)
+    assert_same([got, of_logits], [want, want], inputs)
+
+
+def test_printed_bags_have_the_current_word_twice():
+    """Six words, 60 words in the vocabulary: 7 words a step are predicted as §3.3 prints it, 6 if bags are disjoint."""
+    features, embeddings = torch.zeros(1, 6, SIZE), torch.randn(60, SIZE)
+    for reduction, words in (("printed", 7), ("sum", 6)):
+        loss = bag_of_words_loss(features, features, embeddings, torch.arange(6)[None], reduction=reduction)
+        assert loss.item() == pytest.approx(words * math.log(60))
 
 
 def test_bag_of_words_equals_a_result_by_hand():
@@ -75,7 +90,7 @@ def test_mean_bag_of_words_equals_a_result_by_hand():
     torch.testing.assert_close(future.grad.flatten(), torch.tensor([0.5 - 1 / 2, 0.75 - 1]) / 2)
 
 
-@both_reductions
+@every_reduction
 def test_a_sample_of_the_steps_estimates_the_loss_without_bias(reduction):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), MASK)
@@ -96,7 +111,7 @@ def test_wrong_arguments_are_refused(wrong):
         bag_of_words_loss(*inputs, target(), **wrong)
 
 
-@both_reductions
+@every_reduction
 def test_no_logits_are_kept(reduction):
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (1000, SIZE))
     kept = []
@@ -106,13 +121,13 @@ def test_no_logits_are_kept(reduction):
 
 
 @every_mask
-@both_reductions
-def test_content_agreement_equals_the_literal_sum(reduction, mask):
+@every_reduction
+def test_content_agreement_equals_the_loops(reduction, mask):
     shape = (SIZE, CAPSULES) if reduction == "mean" else (CAPSULES, SIZE)
-    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), shape, shape)
-    losses = content_agreement_loss, literal.content_agreement_loss
-    got, want = (loss(*inputs, mask, reduction=reduction) for loss in losses)
-    assert_same(got, want, inputs)
+    inputs = past, future, state, *weights = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), shape, shape)
+    each = sentences(mask, past, future, state)
+    want = sum(zheng2019.bca_loss(p, f, *weights, z, program=reduction == "mean") for p, f, z in each)
+    assert_same([content_agreement_loss(*inputs, mask, reduction=reduction)], [want], inputs)
 
 
 def test_content_agreement_equals_a_result_by_hand():
@@ -204,11 +219,27 @@ def test_content_agreement_is_computed_in_float32_under_autocast(agreement, shap
 
 @every_mask
 @pytest.mark.parametrize("top", [1, 2])
-def test_overlap_equals_the_literal_count(mask, top):
+def test_overlap_equals_the_loops(mask, top):
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     got = bag_overlap(past, future, embeddings, target(), mask, top=top)
-    want = literal.bag_overlap(past, future, embeddings, target(), mask, top=top)
-    assert [float(value) for value in got] == pytest.approx([float(value) for value in want])
+    assert list(map(float, got)) == pytest.approx(literal_overlap(past, future, embeddings, target(), mask, top))
+
+
+def literal_overlap(past, future, embeddings, words, mask=None, top=5):
+    """The rates of a batch, summed over sentences, and the number of sentences that have one; PAST, then FUTURE.
+
+    Our bags are those of the loss: §4.3 counts the words that are consumed, which are y_<t where y_t is predicted.
+    """
+    eye = torch.eye(embeddings.size(1), dtype=embeddings.dtype)
+    each = [
+        zheng2019.overlap_rates(p, f, eye, eye, embeddings, y, "disjoint", top)
+        for p, f, y in sentences(mask, past, future, words)
+    ]
+    sums = []
+    for rates in zip(*each):
+        found = [rate for rate in rates if rate is not None]
+        sums += [sum(found), len(found)]
+    return sums
 
 
 def test_overlap_equals_a_result_by_hand():

@@ -10,7 +10,7 @@ from capsule_routing.losses import (
     smoothed_cross_entropy,
     weighted_sum,
 )
-from tests.references import losses as literal
+from tests.losses.test_past_future import literal_bags
 
 WORDS, SIZE = 11, 3
 MASK = torch.zeros(3, 5, dtype=torch.bool)  # the second sentence is padded on the right, the third on the left
@@ -40,7 +40,8 @@ def test_the_sum_of_losses_equals_that_of_logits(block, smoothing, with_bias, wi
     expected = 0.5 * loss
     if with_bags:
         losses = {"bow": (2.0, bags_of_words(past, future, TARGET, MASK)), **losses}
-        bags = literal.bag_of_words_loss(past, future, embeddings, TARGET, MASK, "mean")
+        eye = torch.eye(SIZE, dtype=torch.float64)
+        bags = literal_bags(past, future, eye, eye, embeddings, TARGET, MASK)
         expected = expected + 2 * bags
     total, values, likelihoods = weighted_sum(losses, embeddings)
     close = {"rtol": 1e-10, "atol": 1e-10}

@@ -10,7 +10,8 @@ from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
-from tests.references.capsnmt_decoder import capsnmt_features
+from tests.modules.test_lstm import cell_of, norm_of
+from tests.references import assert_same, stacked, wang2019
 from tests.zoo import LENGTHS, build, count_parameters, make_batch, make_sentences, make_task
 
 
@@ -81,26 +82,37 @@ def test_the_coupling_of_a_padded_sentence_is_at_its_words(left_pad_source):
         ("simple_aggregation_base", "after", "concat"),
     ],
 )
-def test_the_decoder_equals_a_literal_one(arch, norms, context):
+def test_the_decoder_equals_the_loops(arch, norms, context):
     torch.manual_seed(1)
     options = {"decoder_norms": norms, "decoder_context": context, "aggregation_scale": 3.0}
     decoder = build(arch, options).decoder.double()
-    parameters = dict(decoder.named_parameters())
     with torch.no_grad():
-        for parameter in parameters.values():
+        for parameter in decoder.parameters():
             parameter.uniform_(-1, 1)  # the norms too, which start at 1 and 0
     number = 4 if arch.startswith("simple") else 6
     capsules = torch.randn(3, number, 32, dtype=torch.float64, requires_grad=True)
     tokens = torch.randint(4, 8, (3, 5))
     got = decoder.extract_features(tokens, {"encoder_out": [capsules.transpose(0, 1)]})[0]
-    layers, scale = len(decoder.layers), decoder.capsule_scale
-    want = capsnmt_features(parameters, tokens, capsules, layers=layers, scale=scale, context=context, norms=norms)
-    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
-    weights = torch.randn_like(got)
-    inputs = [capsules, *parameters.values()]
-    gradients = (torch.autograd.grad((features * weights).sum(), inputs) for features in (got, want))
-    for gradient, expected in zip(*gradients):
-        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+
+    first = decoder.layers[0]
+    cells = [cell_of(*getattr(layer, "cell", getattr(layer, "lstm", None)).parameters()) for layer in decoder.layers]
+    norm_of_inputs = norm_of(first.input_norm) if norms == "both" else None
+    want = []
+    for of_sentence, words in zip(capsules, tokens):
+
+        def attend(state, of_sentence=of_sentence):
+            # The keys are those of the capsules before they are scaled.
+            scale = decoder.capsule_scale
+            weights = first.key.weight / scale, first.query.weight, first.vector
+            return wang2019.additive_attention(of_sentence, state, *weights)
+
+        def joined(_, of_sentence=of_sentence):
+            return wang2019.concatenation(of_sentence, decoder.context.weight)
+
+        added = attend if context == "attention" else joined
+        norms_after = [norm_of(layer.norm) for layer in decoder.layers]
+        want.append(wang2019.decoder(decoder.embed_tokens.weight[words], added, cells, norms_after, norm_of_inputs))
+    assert_same([got], [stacked(want)], [capsules, *decoder.parameters()])
 
 
 def count(arch, **options):

@@ -8,6 +8,7 @@ from capsule_routing.errors import UserError
 from capsule_routing.modules import AttentionRouting
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.beams import SENTENCES
+from tests.references import duan2020
 from tests.zoo import LENGTHS, build, count_parameters, make_batch, make_criterion, make_sentences, make_task
 
 
@@ -16,6 +17,32 @@ def test_routing_adds_the_parameters_of_the_paper(size, added):
     """6·(8·8+8) at Base and 6·(16·16+16) at Big, which is the 1.6K of the paper."""
     routed = count_parameters(f"capsule_transformer_{size}")
     assert routed - count_parameters(f"gdr_transformer_{size}", past_future="none", guided_heads="none") == added
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_attention_of_a_layer_equals_the_loops(stack):
+    """Eq. 1-14 from the states of a sentence; in the decoder without vertical routing, under the forward mask."""
+    attention = getattr(build("capsule_transformer"), stack).layers[0].self_attn.double()
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    states = torch.randn(6, attention.embed_dim, dtype=torch.float64, requires_grad=True)
+    masked = stack == "decoder"
+    mask = torch.full((6, 6), float("-inf")).triu(1) if masked else None
+    got = attention(states.unsqueeze(1), need_weights=False, attn_mask=mask)[0].squeeze(1)
+
+    projections = attention.q_proj, attention.k_proj, attention.v_proj
+    queries, keys, values = (
+        [head.unbind(0) for head in projection(states).chunk(attention.num_heads, dim=1)]  # Eq. 1
+        for projection in projections
+    )
+    vectors = duan2020.attention_vectors(queries, keys, masked)
+    acceptance = attention.routing.acceptance
+    parameters = (None, None) if masked else (acceptance.weight, acceptance.bias)
+    routed = duan2020.routed_vectors(vectors, attention.routing.iterations, *parameters)
+    want = attention.out_proj(torch.stack(duan2020.attention(routed, values, masked)))
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-6)  # fairseq's softmax is in float32
 
 
 def routed_layers(stack):

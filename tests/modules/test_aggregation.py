@@ -1,11 +1,13 @@
 """The aggregation of CapsNMT, compared with the loops of the paper, and its baseline (simple aggregation) by hand."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from capsule_routing.modules import CapsuleAggregation, SimpleAggregation
 from capsule_routing.modules.layers import sinusoids
-from tests.references import aggregation as literal
+from tests.references import assert_same, padded, sentences, stacked, wang2019
 
 MASK = torch.tensor([[False] * 5, [True, True, False, False, False], [False, False, False, False, True]])
 
@@ -32,31 +34,35 @@ def make(size=7, **options):
 )
 def test_it_equals_the_loops_of_the_paper(options, mask):
     module, hidden = make(**options)
-    routed = module(hidden, mask)
-    weights = list(module.vote_weight) * (module.iterations if len(module.vote_weight) == 1 else 1)
-    capsules, coupling = literal.capsule_aggregation(
-        hidden,
-        weights,
-        module.score,
-        padding_mask=mask,
-        position_aware=options.get("position_aware", True),
-        leaky=options.get("leaky", False),
-    )
-    torch.testing.assert_close(routed.capsules, capsules, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(routed.coupling, coupling, rtol=1e-10, atol=1e-10)
-    direction = torch.randn_like(capsules)
-    tensors = [hidden, *module.parameters()]
-    fast, slow = (torch.autograd.grad((found * direction).sum(), tensors) for found in (routed.capsules, capsules))
-    for got, want in zip(fast, slow):
-        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    position_aware, leaky = options.get("position_aware", True), options.get("leaky", False)
+    want = loops(module, hidden, mask, position_aware, coupling=wang2019.leaky_softmax if leaky else wang2019.softmax)
+    assert_same(module(hidden, mask), want, [hidden, *module.parameters()])
+
+
+def loops(module, hidden, mask=None, position_aware=True, iterations=None, **options):
+    transforms = list(module.vote_weight) * (module.iterations if len(module.vote_weight) == 1 else 1)
+    positions = partial(wang2019.sinusoid, size=hidden.size(-1), layout="halves") if position_aware else None
+    results = [
+        wang2019.capsule_layer(states, transforms[:iterations], module.score, positions, **options)
+        for [states] in sentences(mask, hidden)
+    ]
+    capsules, couplings = zip(*results)
+    return stacked(capsules), padded(mask, map(stacked, couplings), 0)
 
 
 def test_it_stops_after_the_first_iterations():
     module, hidden = make(iterations=3)
-    capsules, coupling = literal.capsule_aggregation(hidden, list(module.vote_weight[:2]), module.score)
-    routed = module(hidden, iterations=2)
-    torch.testing.assert_close(routed.capsules, capsules, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(routed.coupling, coupling, rtol=1e-10, atol=1e-10)
+    assert_same(module(hidden, iterations=2), loops(module, hidden, iterations=2), [hidden])
+
+
+@pytest.mark.parametrize("parents, result_positions", [("output", True), ("scoring", False), ("input", None)])
+def test_where_the_positions_of_capsules_are_added(parents, result_positions):
+    """§3.2 does not say where. Before the squashing ("input") is an interpretation that is not built."""
+    module, hidden = make()
+    want = loops(module, hidden, parents=parents)
+    for module.result_positions in (True, False):
+        differs = (module(hidden).capsules - want[0]).abs().max() > 1e-3
+        assert differs == (module.result_positions != result_positions)
 
 
 @pytest.mark.parametrize("position_aware", [True, False])
@@ -70,28 +76,19 @@ def test_the_scale_applies_to_capsules_and_not_to_positions(position_aware):
     assert torch.equal(coupling, squashed.coupling)
 
 
-def test_positions_may_be_in_agreements_only():
-    module, hidden = make()
-    whole = module(hidden)
-    module.result_positions = False
-    capsules, coupling = module(hidden)
-    places = sinusoids(torch.arange(1, 4), 7)
-    torch.testing.assert_close(capsules + places, whole.capsules, rtol=1e-10, atol=1e-10)
-    assert torch.equal(coupling, whole.coupling)
-
-
 @pytest.mark.parametrize("size", [6, 7])
-def test_sinusoids_equal_those_of_fairseq(size):
+def test_sinusoids_equal_those_of_the_loops_and_of_fairseq(size):
+    """Those of the program of Vaswani et al.; their paper prints others."""
+    ours = sinusoids(torch.arange(20), size)
+    loops = torch.stack([wang2019.sinusoid(place, size, layout="halves") for place in range(20)])
+    torch.testing.assert_close(ours, loops, rtol=0, atol=1e-12)
     modules = pytest.importorskip("fairseq.modules")
     theirs = modules.SinusoidalPositionalEmbedding.get_embedding(20, size)
-    torch.testing.assert_close(sinusoids(torch.arange(20), size).float(), theirs, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ours.float(), theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
-def test_simple_aggregation_equals_a_result_by_hand(mask):
-    hidden = torch.randn(3, 5, 4)
-    vectors = SimpleAggregation()(hidden, mask).capsules
-    for b in range(3):
-        words = hidden[b] if mask is None else hidden[b][~mask[b]]
-        expected = torch.stack([words.max(0).values, words.mean(0), words[0], words[-1]])
-        torch.testing.assert_close(vectors[b], expected)
+def test_simple_aggregation_equals_the_loops(mask):
+    hidden = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    want = [torch.stack(wang2019.simple_aggregation(states)) for [states] in sentences(mask, hidden)]
+    assert_same([SimpleAggregation()(hidden, mask).capsules], [torch.stack(want)], [hidden])

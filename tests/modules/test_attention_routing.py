@@ -1,30 +1,32 @@
 import pytest
 import torch
 
-from capsule_routing.functions import horizontal_routing, vertical_routing
+from capsule_routing.functions import vertical_routing
 from capsule_routing.modules import AttentionRouting, attention_routing
-from tests.routing.test_attention_routing import attention_inputs, without_padding
+from tests.references import assert_same, duan2020, padded, stacked
+from tests.routing.test_attention_routing import attention_inputs, scaled, vectors_of, without_padding
 from tests.routing.test_dynamic import masks
 
 
-def test_the_forward_pass_adds_both_capsules():
-    """E + λ_h Ω + Ω↔, with λ of Eq. 11 written out."""
-    q, k = attention_inputs(heads=3)
-    mask = masks((3, 7))[0]
-    q, k = (tensor.masked_fill(mask[:, None, :, None], 0) for tensor in (q, k))
-    logits = q @ k.transpose(2, 3)
+@pytest.mark.parametrize("last", ["updated", "used"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_forward_pass_equals_the_loops(masked, last):
+    """Both capsules are added. The vote weights of Eq. 11 are those that Algorithm 1 returns, with the last update."""
+    mask = masks((3, 7))[0] if masked else None
+    inputs = [part.requires_grad_() for part in attention_inputs(heads=3)]
+    q, k = scaled(mask, *inputs)
     routing = AttentionRouting(3).double()
     with torch.no_grad():
         routing.acceptance.weight.normal_()
         routing.acceptance.bias.normal_()
-    omega, weights = vertical_routing(logits, 3, padding_mask=mask)
-    horizontal = horizontal_routing(logits, 3, padding_mask=mask)
-    for b in range(3):
-        votes = torch.stack([weights[b, h, ~mask[b]].sum() for h in range(3)])
-        shares = (routing.acceptance.weight @ votes + routing.acceptance.bias).softmax(0)
-        for h in range(3):
-            expected = logits[b, h] + shares[h] * omega[b] + horizontal[b, h]
-            torch.testing.assert_close(routing(logits, mask, (q, k))[b, h], expected, rtol=0, atol=1e-10)
+    parameters = routing.acceptance.weight, routing.acceptance.bias
+    each = [duan2020.routed_vectors(e, 3, *parameters, last=last) for e in vectors_of(mask, *inputs)]
+    want = padded(mask, [stacked(e).transpose(0, 1) for e in each], 1, 2)
+    got = routing(q @ k.mT, mask, (q, k))
+    if last == "used":
+        assert (got - want).abs().max() > 1e-3
+    else:
+        assert_same([got], [want], [*inputs, *parameters])
 
 
 @pytest.mark.parametrize("sizes", [[1] * 7, [4, 3]])

@@ -8,7 +8,8 @@ from torch import nn
 
 from capsule_routing.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 from capsule_routing.modules.global_representation import POOLINGS
-from tests.references.pooling import capsule_pooling
+from tests.references import assert_same, sentences, stacked, weng2020
+from tests.references import padded as fill
 
 WIDTH = 12
 
@@ -37,16 +38,27 @@ def test_it_equals_the_loops_of_the_paper(num_capsules, capsule_dim, iterations,
     module = shaken(CapsulePooling(WIDTH, num_capsules, capsule_dim, iterations))
     hidden, mask = words()
     mask = mask if padded else None
-    inputs = [hidden, *module.parameters()]
-    got = module(hidden, mask)
-    want = capsule_pooling(hidden, module.vote_weight, module.query, module.output, iterations, padding_mask=mask)
-    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
-    torch.manual_seed(3)
-    factor = torch.randn_like(got)
-    for gradient, expected in zip(
-        torch.autograd.grad((got * factor).sum(), inputs), torch.autograd.grad((want * factor).sum(), inputs)
-    ):
-        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+    vectors, couplings = [], []
+    for [states] in sentences(mask, hidden):
+        transforms = module.vote_weight.transpose(1, 2)
+        capsules, coupling = weng2020.capsules(states, transforms, iterations, over="words", agreement="votes")
+        vectors.append(weng2020.attentive_pooling(capsules, module.query, module.output))
+        couplings.append(stacked(coupling).t())
+    got = module(hidden, mask), module.capsules(hidden, mask).coupling
+    assert_same(got, (torch.stack(vectors), fill(mask, couplings, 0)), [hidden, *module.parameters()])
+
+
+@pytest.mark.parametrize("other", [{"over": "capsules"}, {"agreement": "states"}])
+def test_words_compete_for_a_capsule_and_votes_are_compared(other):
+    """Eq. 5 has a softmax over the words, Sabour et al. over the capsules. Eq. 6 compares states, if `d_c = d`."""
+    module = shaken(CapsulePooling(WIDTH, 4, WIDTH))
+    hidden, _ = words()
+    arguments = hidden[0], module.vote_weight.transpose(1, 2), module.iterations
+    ours, _ = weng2020.capsules(*arguments, over="words", agreement="votes")
+    theirs, _ = weng2020.capsules(*arguments, **{"over": "words", "agreement": "votes", **other})
+    got = module.capsules(hidden).capsules[0]
+    torch.testing.assert_close(got, stacked(ours), rtol=1e-10, atol=1e-10)
+    assert (got - stacked(theirs)).abs().max() > 1e-3
 
 
 def test_the_defaults_are_those_of_the_paper():
@@ -75,14 +87,29 @@ def test_the_mean_is_over_valid_words():
     assert torch.isfinite(module(hidden, mask)).all()
 
 
-def test_layers_are_aggregated_by_one_cell():
+@pytest.mark.parametrize("reset", ["after", "before"])
+def test_layers_are_aggregated_by_one_cell(reset):
+    """The cell is PyTorch's, which resets the state after its product. Cho et al. (2014) reset it before."""
     module = shaken(GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)]))
     hidden, mask = words()
     layers = [hidden, 2 * hidden, hidden - 1]
-    vector = torch.zeros(3, WIDTH, dtype=torch.float64)
-    for pooling, layer in zip(module.poolings, layers):
-        vector = module.aggregation(pooling(layer, mask), vector)
-    torch.testing.assert_close(module(layers, mask), vector)
+    cell = module.aggregation
+    parameters = [
+        dict(zip("rzh", parameter.chunk(3)))  # PyTorch's order
+        for parameter in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+    ]
+    pooled = torch.stack([pooling(layer, mask) for pooling, layer in zip(module.poolings, layers)], dim=1)
+    want = torch.stack(
+        [
+            weng2020.layer_wise_recurrence(vectors, lambda x, state: weng2020.gru(x, state, *parameters, reset))
+            for vectors in pooled
+        ]
+    )
+    got = module(layers, mask)
+    if reset == "after":
+        assert_same([got], [want], [hidden, *module.parameters()])
+    else:
+        assert (got - want).abs().max() > 1e-3
     fresh = GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)]).double()
     assert not fresh(layers, mask).any()
 
@@ -115,12 +142,11 @@ def test_without_aggregation_the_last_layer_is_pooled():
 
 def test_the_gate_equals_its_equation():
     module = shaken(ContextGate(WIDTH))
-    state, vector = words()[0], torch.randn(3, WIDTH, dtype=torch.float64)
-    output = module(state, vector)
-    for b in range(3):
-        for j in range(5):
-            g = torch.sigmoid(module.projection(torch.cat([state[b, j], vector[b]])))
-            torch.testing.assert_close(output[b, j], state[b, j] + g * vector[b])
+    state, vector = words()[0], torch.randn(3, WIDTH, dtype=torch.float64, requires_grad=True)
+    parameters = module.projection.weight, module.projection.bias
+    want = [[weng2020.context_gate(r, s, *parameters) for r in of_sentence] for of_sentence, s in zip(state, vector)]
+    states, gates = (stacked([[step[part] for step in steps] for steps in want]) for part in (0, 1))
+    assert_same((module(state, vector), module.gate(state, vector)), (states, gates), [state, vector, *parameters])
     torch.testing.assert_close(PlainSum()(state, vector), state + vector[:, None])
 
 

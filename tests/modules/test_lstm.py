@@ -3,6 +3,7 @@
 import torch
 
 from capsule_routing.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
+from tests.references import assert_same, stacked, wang2019
 
 
 def test_padding_is_never_read():
@@ -27,26 +28,49 @@ def test_a_returned_state_continues_the_sentence():
     torch.testing.assert_close(torch.cat([first, last], 1), whole)
 
 
-def test_attention_equals_its_equations():
+def cell_of(weight_ih, weight_hh, bias_ih, bias_hh):
+    """A step of the loops with the parameters of PyTorch."""
+    parts = [dict(zip("ifgo", part.chunk(4))) for part in (weight_ih, weight_hh, bias_ih + bias_hh)]
+    return lambda x, state: wang2019.lstm_cell(x, state, *parts)
+
+
+def norm_of(norm):
+    return lambda x: wang2019.layer_norm(x, norm.weight, norm.bias)
+
+
+def test_both_directions_equal_the_loops():
+    torch.manual_seed(1)
+    layers = torch.nn.ModuleList(LSTMLayer(6, bidirectional=True) for _ in range(2)).double().eval()
+    inputs = torch.randn(3, 5, 6, dtype=torch.float64, requires_grad=True)
+    want = []
+    for states, length in zip(inputs, (3, 5, 1)):
+        states = list(states[:length])
+        for layer in layers:
+            steps = [cell_of(*parameters) for parameters in layer.lstm.all_weights]
+            outputs = wang2019.bidirectional(states, *steps, size=3)
+            states = [norm_of(layer.norm)(x + output) for x, output in zip(states, outputs)]
+        want.append(torch.cat([torch.stack(states), inputs.new_zeros(5 - length, 6)]))
+    got = read_both_ways(layers, inputs, torch.tensor([3, 5, 1]))
+    assert_same([got], [torch.stack(want)], [inputs, *layers.parameters()])
+
+
+def test_attention_equals_the_loops():
     torch.manual_seed(1)
     layer = AttentiveLSTMLayer(5).double().eval()
-    inputs, capsules = torch.randn(2, 4, 5).double(), torch.randn(2, 3, 5).double()
-    outputs, (hidden, cell) = layer(inputs, capsules, layer.key(capsules))
-    w_ih, w_hh, b = layer.cell.weight_ih, layer.cell.weight_hh, layer.cell.bias_ih + layer.cell.bias_hh
-    for b_index in range(2):
-        s, c = torch.zeros(5).double(), torch.zeros(5).double()
-        for t in range(4):
-            scores = [
-                layer.vector @ torch.tanh(layer.query.weight @ s + layer.key.weight @ k) for k in capsules[b_index]
-            ]
-            shares = torch.stack(scores).softmax(0)
-            u = inputs[b_index, t] + sum(share * k for share, k in zip(shares, capsules[b_index]))
-            i, f, g, o = (w_ih @ u + w_hh @ s + b).chunk(4)
-            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-            s = o.sigmoid() * c.tanh()
-            torch.testing.assert_close(outputs[b_index, t], layer.norm(u + s), rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(hidden[0, b_index], s)
-        torch.testing.assert_close(cell[0, b_index], c)
+    inputs, capsules = (torch.randn(2, size, 5, dtype=torch.float64, requires_grad=True) for size in (4, 3))
+    cell = cell_of(layer.cell.weight_ih, layer.cell.weight_hh, layer.cell.bias_ih, layer.cell.bias_hh)
+    weights = layer.key.weight, layer.query.weight, layer.vector
+    want = [
+        wang2019.decoder(
+            embeddings,
+            lambda state: wang2019.additive_attention(of_sentence, state, *weights),
+            [cell],
+            [norm_of(layer.norm)],
+        )
+        for embeddings, of_sentence in zip(inputs, capsules)
+    ]
+    outputs, _ = layer(inputs, capsules, layer.key(capsules))
+    assert_same([outputs], [stacked(want)], [inputs, capsules, *layer.parameters()])
     _, state = layer(inputs[:, :3], capsules, layer.key(capsules))
     last, _ = layer(inputs[:, 3:], capsules, layer.key(capsules), state)
     torch.testing.assert_close(last, outputs[:, 3:], rtol=1e-10, atol=1e-10)

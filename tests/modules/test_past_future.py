@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsule_routing.modules import GuidedDynamicRouting, HolisticContext, PastFutureAttention, PastFutureClassifier
-from tests.references.routing import guided_routing
+from tests.references import assert_same, sentences, stacked, zheng2019
+from tests.references import padded as fill
 
 SOURCE, STATE = 5, 7
 
@@ -38,20 +39,49 @@ every_kind = pytest.mark.parametrize("kind", ["gdr", "clf", "attn"])
 def test_guided_routing_equals_the_loops_of_the_paper(num_capsules, capsule_dim, iterations, padded):
     module = make("gdr", num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
     source, state, mask = inputs(padded=padded)
-    weights = [module.vote_weight, module.agreement_weight, module.agreement_vector]
-    differentiable = [source, state, *(tensor for tensor in weights if tensor is not None)]
-    got = module(source, state, mask if padded else None)
-    want = guided_routing(source, state, *weights, iterations, padding_mask=mask if padded else None)
-    torch.manual_seed(3)
-    factors = [torch.randn_like(part) for part in want]
-    results = [sum((part * factor).sum() for part, factor in zip(parts, factors)) for parts in (got, want)]
-    for part, expected in zip(got, want, strict=True):
-        torch.testing.assert_close(part, expected, rtol=1e-10, atol=1e-10)
-    gradients = [
-        torch.autograd.grad(result, differentiable, allow_unused=True, materialize_grads=True) for result in results
-    ]
-    for gradient, expected in zip(*gradients, strict=True):
-        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+    mask = mask if padded else None
+    w_b, w = module.agreement_weight, module.agreement_vector
+    if iterations == 1:  # the agreement of the last iteration changes nothing
+        w_b, w = torch.zeros(capsule_dim, STATE + 2 * capsule_dim).double(), torch.zeros(capsule_dim).double()
+    transforms = module.vote_weight.transpose(1, 2)
+    want = [], []
+    for (words,), states in zip(sentences(mask, source), state):
+        steps = [zheng2019.guided_routing(z, words, transforms, w_b, w, iterations) for z in states]
+        for results, of_steps in zip(want, zip(*steps)):
+            results.append(stacked(of_steps))
+    want = torch.stack(want[0]), fill(mask, want[1], 1)
+    assert_same(module(source, state, mask), want, [source, state, *module.parameters()])
+
+
+def test_capsules_compete_for_a_word():
+    """§3.1 says that the assignment probabilities of a word sum to 1, and prints a sum over words."""
+    module = make("gdr")
+    source, state, _ = inputs(padded=False)
+    arguments = state[0, 0], source[0], module.vote_weight.transpose(1, 2), *tuple(module.parameters())[1:], 3
+    of_capsules, _ = zheng2019.guided_routing(*arguments)
+    of_words, _ = zheng2019.guided_routing(*arguments, over="words")
+    got = module(source, state).capsules[0, 0]
+    torch.testing.assert_close(got, stacked(of_capsules), rtol=1e-10, atol=1e-10)
+    assert (got - stacked(of_words)).abs().max() > 1e-3
+
+
+def test_the_holistic_context_equals_its_equation():
+    routing = make("gdr")
+    options = dict(capsules_per_content=2, content_dim=6, state_dim=STATE, ffn_dim=4)
+    module = HolisticContext(routing, **options).double()
+    torch.nn.init.normal_(module.feed_forward[2].weight)
+    source, state, _ = inputs(padded=False)
+    got, routed = module.context(state, routing.prepare(source))
+    parameters = tuple(routing.parameters())
+    omega, _ = zheng2019.guided_routing(
+        state[1, 2], source[1], parameters[0].transpose(1, 2), *parameters[1:], routing.iterations
+    )
+    past, future, redundant = zheng2019.groups(omega, 2, 2)
+    want = zheng2019.holistic_context(state[1, 2], past, future, module.feed_forward)
+    assert len(redundant) == 2
+    close = dict(rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(got[1, 2], want, **close)
+    torch.testing.assert_close((routed.past[1, 2], routed.future[1, 2]), (torch.cat(past), torch.cat(future)), **close)
 
 
 def test_guided_routing_has_the_specified_parameters():

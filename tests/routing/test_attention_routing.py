@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsule_routing.functions import horizontal_routing, vertical_routing
-from tests.references import routing as reference
-from tests.routing.test_dynamic import masks, same_with_gradient
+from tests.references import assert_same, duan2020, padded, sentences, stacked
+from tests.routing.test_dynamic import masks
 
 
 def attention_inputs(batch=3, heads=3, length=7, size=2, seed=1):
@@ -21,36 +21,48 @@ def without_padding(mask, q, k):
     return (q, k) if mask is None else tuple(part.masked_fill(mask[:, None, :, None], 0) for part in (q, k))
 
 
+def vertical_loops(each, iterations, mask, *dims):
+    """`Ω` and `B` of the attention vectors `e[l][h]` of each sentence; `dims` of `Ω` have its words."""
+    capsules, weights = zip(*(duan2020.vertical_capsules(e, iterations) for e in each))
+    of_heads = [stacked(of_sentence["updated"]) for of_sentence in weights]
+    return padded(mask, map(stacked, capsules), *dims), padded(mask, of_heads, 1)
+
+
+def horizontal_loops(each, iterations, mask, *dims):
+    """`Ω` of the attention vectors of each sentence; `dims` of it have its words."""
+    omegas = [stacked(duan2020.horizontal_routing(e, iterations)).transpose(0, 1) for e in each]
+    return (padded(mask, omegas, *dims),)
+
+
+def vectors_of(mask, q, k, causal=False):
+    """Equation 5 for each sentence."""
+    by_head = [[part.unbind(1) for part in parts] for parts in sentences(mask, q.transpose(1, 2), k.transpose(1, 2))]
+    return [duan2020.attention_vectors(queries, keys, causal) for queries, keys in by_head]
+
+
+def scaled(mask, q, k):
+    """Queries and keys whose products are the logits."""
+    return without_padding(mask, q / q.size(-1) ** 0.5, k)
+
+
 @pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
 def test_vertical_equals_the_loops(iterations, masked):
     mask = masks((3, 7))[0] if masked else None
-
-    def fast(q, k):
-        q, k = without_padding(mask, q, k)
-        return vertical_routing(q @ k.transpose(2, 3), iterations, padding_mask=mask)
-
-    def literal(q, k):
-        options = dict(padding_mask=mask, key_padding_mask=mask)
-        return reference.vertical_routing(q @ k.transpose(2, 3), iterations, **options)
-
-    same_with_gradient(fast, literal, *attention_inputs())
+    inputs = [part.requires_grad_() for part in attention_inputs()]
+    q, k = scaled(mask, *inputs)
+    got = vertical_routing(q @ k.transpose(2, 3), iterations, padding_mask=mask)
+    assert_same(got, vertical_loops(vectors_of(mask, *inputs), iterations, mask, 0, 1), inputs)
 
 
 @pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
 @pytest.mark.parametrize("causal, factored", [(False, False), (False, True), (True, False), (True, True)])
 def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
     mask = masks((3, 7))[0] if masked else None
-
-    def fast(q, k):
-        q, k = without_padding(mask, q, k)
-        options = dict(causal=causal, factors=(q, k) if factored else None, padding_mask=mask)
-        return (horizontal_routing(q @ k.transpose(2, 3), iterations, **options),)
-
-    def literal(q, k):
-        options = dict(causal=causal, padding_mask=mask, key_padding_mask=mask)
-        return (reference.horizontal_routing(q @ k.transpose(2, 3), iterations, **options),)
-
-    same_with_gradient(fast, literal, *attention_inputs())
+    inputs = [part.requires_grad_() for part in attention_inputs()]
+    q, k = scaled(mask, *inputs)
+    options = dict(causal=causal, factors=(q, k) if factored else None, padding_mask=mask)
+    got = horizontal_routing(q @ k.transpose(2, 3), iterations, **options)
+    assert_same([got], horizontal_loops(vectors_of(mask, *inputs, causal), iterations, mask, 1, 2), inputs)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -65,16 +77,10 @@ def test_the_last_rows_can_be_computed_alone(causal):
 
 def test_attention_to_another_sequence_equals_the_loops():
     torch.manual_seed(1)
-    logits = torch.randn(2, 3, 5, 4, dtype=torch.float64)
-    masked = dict(padding_mask=masks((2, 5))[0])
-    same_with_gradient(
-        lambda e: vertical_routing(e, 3, **masked), lambda e: reference.vertical_routing(e, 3, **masked), logits
-    )
-    same_with_gradient(
-        lambda e: (horizontal_routing(e, 3, **masked),),
-        lambda e: (reference.horizontal_routing(e, 3, **masked),),
-        logits,
-    )
+    logits, mask = torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True), masks((2, 5))[0]
+    each = [e for [e] in sentences(mask, logits.transpose(1, 2))]
+    assert_same(vertical_routing(logits, 3, padding_mask=mask), vertical_loops(each, 3, mask, 0), [logits])
+    assert_same([horizontal_routing(logits, 3, padding_mask=mask)], horizontal_loops(each, 3, mask, 1), [logits])
 
 
 @settings(max_examples=15)

@@ -7,23 +7,9 @@ from hypothesis import strategies as st
 
 from capsule_routing.functions import RoutingResult, dynamic_routing, leaky_softmax, masked_softmax, squash
 from capsule_routing.functions.precision import in_float32
-from tests.references import routing as reference
+from tests.references import assert_same, duan2020, padded, sentences, stacked
 
 COMPETITIONS = ["output", "leaky", "input"]
-
-
-def same_with_gradient(fast, literal, *inputs):
-    """Check that the outputs of both functions, and gradients of a random projection of them, agree to 1e-10."""
-    results = []
-    for function in (fast, literal):
-        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-        outputs = function(*leaves)
-        generator = torch.Generator().manual_seed(3)
-        loss = sum((torch.randn(o.shape, generator=generator, dtype=o.dtype) * o).sum() for o in outputs)
-        results.append((outputs, torch.autograd.grad(loss, leaves)))
-    (outputs, gradients), (expected, expected_gradients) = results
-    for got, want in zip((*outputs, *gradients), (*expected, *expected_gradients)):
-        torch.testing.assert_close(got, want, rtol=0, atol=1e-10)
 
 
 def masks(*shapes):
@@ -37,23 +23,15 @@ def masks(*shapes):
     return result
 
 
-@pytest.mark.parametrize("competition", COMPETITIONS)
 @pytest.mark.parametrize("iterations, masked", [(1, False), (3, True)])
-def test_routing_equals_the_loops(competition, iterations, masked):
+def test_routing_equals_the_loops(iterations, masked):
+    """Other competitions, and votes of each iteration, are compared in `tests/modules/`, with the systems' loops."""
     torch.manual_seed(1)
-    votes = torch.randn(3, 5, 3, 7, dtype=torch.float64)
-    options = dict(padding_mask=masks((3, 5))[0] if masked else None, competition=competition)
-    same_with_gradient(
-        lambda v: dynamic_routing(v, iterations, **options),
-        lambda v: reference.dynamic_routing(v, iterations, **options),
-        votes,
-    )
-
-
-def test_each_iteration_can_have_its_own_votes():
-    torch.manual_seed(1)
-    votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
-    same_with_gradient(lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes)
+    votes = torch.randn(3, 5, 3, 7, dtype=torch.float64, requires_grad=True)
+    mask = masks((3, 5))[0] if masked else None
+    loops = [duan2020.routing(of_sentence, iterations) for [of_sentence] in sentences(mask, votes)]
+    want = stacked([loop[0] for loop in loops]), padded(mask, [stacked(loop[1]) for loop in loops], 0)
+    assert_same(dynamic_routing(votes, iterations, padding_mask=mask), want, [votes])
 
 
 def test_broadcast_votes_equal_expanded_ones():

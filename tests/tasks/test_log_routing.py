@@ -16,7 +16,7 @@ from fairseq_capsule.inspection.past_future import moved_words
 from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.inspection.test_arrays import Counted
-from tests.references import losses as literal
+from tests.losses.test_past_future import literal_overlap
 from tests.tasks.test_capsule_translation import make_capsule_task
 from tests.zoo import LENGTHS, SYSTEMS, build, case_name, make_batch, make_criterion, make_sentences
 
@@ -68,7 +68,7 @@ def test_overlap_is_that_of_the_targets_bags():
     for batch in batches:
         routed = model(**batch["net_input"])[1]["past_future"]
         bags, target = model.decoder.past_future.predicted_bags(routed), batch["target"]
-        expected += torch.tensor(literal.bag_overlap(*bags, model.decoder.output_embeddings, target, target.eq(1)))
+        expected += torch.tensor(literal_overlap(*bags, model.decoder.output_embeddings, target, target.eq(1)))
     found = means(model, SENTENCES[:2], SENTENCES[2:])
     assert found["routing_past_future_overlap_past"] == pytest.approx(float(expected[0] / expected[1]), abs=1e-4)
     assert found["routing_past_future_overlap_future"] == pytest.approx(float(expected[2] / expected[3]), abs=1e-4)
