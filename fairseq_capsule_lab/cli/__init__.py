@@ -87,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = next((word for word in words if word in COMMANDS), "")
     program = os.environ.pop("CAPSULE_PROGRAM", None)
     prefix = program or f"{NAME} {name}".strip() + ("" if name in SCRIPTS else ": error")
-    return run_command(prefix, lambda: _context(program, words), wrong_usage=1 if name in SCRIPTS else 2)
+    wrong_usage = 1 if name in SCRIPTS else 2
+    return run_command(prefix, lambda: _context(program, words), wrong_usage, "--json" in words)
 
 
 def _context(program: str | None, words: list[str]) -> click.Context:

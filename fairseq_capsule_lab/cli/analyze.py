@@ -1,10 +1,9 @@
 """`fairseq-capsule analyze`: analyses of translations, and of the models that made them, beyond a score."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -73,8 +72,7 @@ def lengths(
     bleu_tokenizer: str | None,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """Tokenised BLEU and length ratio by the length of the source."""
     one_of({"--intervals": intervals, "--longer-than": longer_than, "--groups": groups})
     from fairseq_capsule_lab.analysis import lengths
@@ -92,7 +90,7 @@ def lengths(
     else:
         of_lengths = lengths.default_groups(counts, unit)
     measure = _bleu(translations, lang, lowercase, bleu_tokenizer)
-    _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths, unit), out, as_json)
+    return _write(lengths.analyze_lengths(system_names(names, outputs), measure, of_lengths, unit), out)
 
 
 def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool, tokeniser: str | None) -> "Measure":
@@ -120,8 +118,7 @@ def coverage(
     runs: int,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """CDR, under- and over-translation, from word alignments by eflomal."""
     from fairseq_capsule_lab.analysis.coverage import analyze_coverage
 
@@ -132,20 +129,18 @@ def coverage(
     source, target = map(read_lines, train) if train else ([], [])
     if train and len(source) != len(target):
         raise UserError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
-    _write(analyze_coverage(labels, translations, (source, target), runs), out, as_json)
+    return _write(analyze_coverage(labels, translations, (source, target), runs), out)
 
 
 @command("overlap", "gdr.pt --data data/multi30k --out analysis", group=analyze)
 @CHECKPOINTS
 @split_option("test")
 @EVERY_KIND
-def overlap(
-    checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str], as_json: bool
-) -> None:
+def overlap(checkpoints: Sequence[Path], data: Path, split: str, out: Path, names: Sequence[str]) -> dict[str, Any]:
     """How many words of their bags PAST and FUTURE predict."""
     from fairseq_capsule_lab.analysis.overlap import analyze_overlap
 
-    _write(analyze_overlap(system_names(names, checkpoints), checkpoints, data, split), out, as_json)
+    return _write(analyze_overlap(system_names(names, checkpoints), checkpoints, data, split), out)
 
 
 @command("assignment", "gdr.pt --data data/toy --alignments raw/alignments/test.align --out analysis", group=analyze)
@@ -160,14 +155,13 @@ def assignment(
     alignments: Path,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
     from fairseq_capsule_lab.analysis.alignment import read_alignments
     from fairseq_capsule_lab.analysis.assignment import analyze_assignment
 
     labels, links = system_names(names, checkpoints), read_alignments(alignments)
-    _write(analyze_assignment(labels, checkpoints, data, split, links), out, as_json)
+    return _write(analyze_assignment(labels, checkpoints, data, split, links), out)
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -184,8 +178,7 @@ def routing(
     id: int,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """The entropy of what models route and attend to: 0 is a decision, 1 no preference."""
     from fairseq_capsule.hub import load
     from fairseq_capsule_lab.analysis.routing import analyze_routing
@@ -197,7 +190,7 @@ def routing(
         hub = load(checkpoints[0], data)
         (inspection,) = inspect_sources(hub, sentences_of_data(hub, split, [id]))
         analysis = replace(analysis, kind=f"routing-{show}", figure=inspection.plot(show))
-    _write(analysis, out, as_json)
+    return _write(analysis, out)
 
 
 @command("iterations", "gret.pt --data data/multi30k --iterations 1-5 --out analysis", group=analyze)
@@ -224,8 +217,7 @@ def iterations(
     tokenized: str,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """Translation quality by number of routing iterations at inference."""
     from fairseq_capsule_lab.analysis.iterations import analyze_iterations
     from fairseq_capsule_lab.evaluation.translations import TOKENISED
@@ -243,7 +235,7 @@ def iterations(
         tokenised=TOKENISED[tokenized],
         tokeniser=bleu_tokenizer,
     )
-    _write(analysis, out, as_json)
+    return _write(analysis, out)
 
 
 @command("cases", "transformer.out capsule.out --count 3 --out analysis", group=analyze)
@@ -262,14 +254,13 @@ def cases(
     lowercase: bool,
     out: Path,
     names: Sequence[str],
-    as_json: bool,
-) -> None:
+) -> dict[str, Any]:
     """Sentences that two systems translate most differently by chrF, side by side."""
     from fairseq_capsule_lab.analysis.cases import analyze_cases, compare
 
     labels = system_names(names, [first, second])
     one, other = _read([first, second], tokenized, remove_bpe)
-    _write(analyze_cases(labels, compare(one, other, lowercase), count), out, as_json)
+    return _write(analyze_cases(labels, compare(one, other, lowercase), count), out)
 
 
 def _read(outputs: Sequence[Path], tokenized: str, remove_bpe: str | None) -> list["Translations"]:
@@ -278,9 +269,8 @@ def _read(outputs: Sequence[Path], tokenized: str, remove_bpe: str | None) -> li
     return read_outputs(outputs, remove_bpe, TOKENISED[tokenized])
 
 
-def _write(analysis: "Analysis", out: Path, as_json: bool) -> None:
+def _write(analysis: "Analysis", out: Path) -> dict[str, Any]:
     print(analysis.markdown)
     paths = analysis.write(out)
     print("wrote " + ", ".join(map(str, paths)))
-    if as_json:
-        print(json.dumps({"kind": analysis.kind, "rows": [asdict(row) for row in analysis.rows]}))
+    return {"kind": analysis.kind, "rows": [asdict(row) for row in analysis.rows]}

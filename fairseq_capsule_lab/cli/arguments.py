@@ -193,7 +193,10 @@ USER_DIR = click.option(
 )
 NOT_RUN = "Print the commands of other programs, and run nothing."
 DRY_RUN = flag("--dry-run", NOT_RUN)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line.")
+# `main` prints what the command returns.
+JSON = click.option(
+    "--json", is_flag=True, expose_value=False, help="Print one JSON object to stdout, and all else to stderr."
+)
 LOWERCASE = flag("--lowercase", "Ignore case.")
 BY_LANGUAGE = (
     "Tokeniser of BLEU, a name of sacreBLEU.  [default: by the language zh, ja-mecab (extra japanese), ko-mecab (extra "

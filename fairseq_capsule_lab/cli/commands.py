@@ -1,6 +1,8 @@
 """A command of this package, and short forms of its arguments and options on click."""
 
+import contextlib
 import io
+import json
 import logging
 import os
 import sys
@@ -98,8 +100,12 @@ def flag(name: str, text: str) -> Decorator:
     return click.option(name, is_flag=True, help=text)
 
 
-def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_usage: int = 2) -> int:
+def run_command(
+    prefix: str, make_context: Callable[[], click.Context], wrong_usage: int = 2, as_json: bool = False
+) -> int:
     """Run the command of a context and return the exit status. A message begins with the `prefix`.
+
+    With `as_json`, what the command returns is alone on stdout, as one JSON object. All else is printed to stderr.
 
     Returns:
         0; 1 after a `UserError`, an `OSError` or an `ImportError`; `wrong_usage` after a wrong option; 130 after
@@ -109,9 +115,12 @@ def run_command(prefix: str, make_context: Callable[[], click.Context], wrong_us
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in Latin-1 has no `≤`, which is no error
     try:
-        context = make_context()
-        with context:
-            result = context.command.invoke(context)
+        with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+            context = make_context()
+            with context:
+                result = context.command.invoke(context)
+        if as_json:
+            print(json.dumps(result))
         sys.stdout.flush()  # here an error of writing is still reported
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as ended:

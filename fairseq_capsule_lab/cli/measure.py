@@ -1,6 +1,5 @@
 """`fairseq-capsule nll`, `size` and `probe`: figures of trained models."""
 
-import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ Row = dict[str, Any]
 @CHECKPOINTS
 @split_option("valid")
 @JSON
-def nll(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> None:
+def nll(checkpoints: Sequence[Path], data: Path, split: str) -> Row:
     """Compute the negative log-likelihood of a split's references under each model, in bits per token."""
     with warnings.catch_warnings():
         # fairseq calls torch in ways that torch advises against. The user cannot change that.
@@ -25,8 +24,7 @@ def nll(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> N
         rows = [_likelihood(path, data, split) for path in checkpoints]
     for row in rows:
         print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {split}: {row['checkpoint']}")
-    if as_json:
-        print(json.dumps({"split": split, "rows": rows}))
+    return {"split": split, "rows": rows}
 
 
 def _likelihood(path: Path, data: Path, split: str) -> Row:
@@ -46,7 +44,7 @@ def _likelihood(path: Path, data: Path, split: str) -> Row:
 @command("size", "runs/capsule/checkpoint_best.pt --data data/multi30k")
 @CHECKPOINTS
 @JSON
-def size(checkpoints: Sequence[Path], data: Path, as_json: bool) -> None:
+def size(checkpoints: Sequence[Path], data: Path) -> Row:
     """Count the parameters of each model, and how many of them are word embeddings."""
     from fairseq_capsule.options import in_words
 
@@ -55,8 +53,7 @@ def size(checkpoints: Sequence[Path], data: Path, as_json: bool) -> None:
         interpretation = f" ({in_words(row['interpretations'])})" if row["interpretations"] else ""
         counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
         print(f"{counts}: {row['checkpoint']}{interpretation}")
-    if as_json:
-        print(json.dumps({"models": models}))
+    return {"models": models}
 
 
 def _size(path: Path, data: Path) -> Row:
@@ -84,7 +81,7 @@ def _size(path: Path, data: Path) -> Row:
 @CHECKPOINTS
 @split_option("test")
 @JSON
-def probe(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) -> None:
+def probe(checkpoints: Sequence[Path], data: Path, split: str) -> Row:
     """Measure how much of the target a trained probe predicts from what it reads of the source.
 
     The models are probes that were trained with the criterion bag_of_words_probe.
@@ -97,8 +94,7 @@ def probe(checkpoints: Sequence[Path], data: Path, split: str, as_json: bool) ->
     for row in rows:
         figures = (f"{row[f'bag_recall_{top}']:<10.4f}" for top in TOPS)
         print("  ".join([f"{row['reads']:8}", *figures, row["checkpoint"]]))
-    if as_json:
-        print(json.dumps({"split": split, "rows": rows}))
+    return {"split": split, "rows": rows}
 
 
 def _recall(path: Path, data: Path, split: str) -> Row:

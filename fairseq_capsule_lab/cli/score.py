@@ -3,7 +3,6 @@
 `score` tests whether one output is better than another; `seeds` compares systems that were trained with several seeds.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -104,12 +103,11 @@ def score(
     external: Sequence[str],
     tokenized: str,
     remove_bpe: str | None,
-    as_json: bool,
     against: Path | None,
     samples: int,
     seed: int,
     output: Path | None,
-) -> None:
+) -> dict[str, Any]:
     """Compute BLEU and chrF of translations, or ROUGE of summaries, each with its label and signature."""
     from tqdm import tqdm
 
@@ -130,18 +128,16 @@ def score(
         score = scores.evaluate(measure, samples, seed)
         reported[score.name] = asdict(score)
         tqdm.write(_described(score, hypothesis, against, measure.digits))
-    if as_json:
-        report = {
-            "hypothesis": str(hypothesis),
-            "references": [str(path) for path in references],
-            "against": str(against) if against else None,
-            "tokenized": tokenized,
-            "bleu_tokenizer": bleu_tokenizer,
-            "remove_bpe": remove_bpe,
-            "sentences": len(systems[0].sentences),
-            "scores": reported,
-        }
-        print(json.dumps(report))
+    return {
+        "hypothesis": str(hypothesis),
+        "references": [str(path) for path in references],
+        "against": str(against) if against else None,
+        "tokenized": tokenized,
+        "bleu_tokenizer": bleu_tokenizer,
+        "remove_bpe": remove_bpe,
+        "sentences": len(systems[0].sentences),
+        "scores": reported,
+    }
 
 
 def _described(score: "Score", hypothesis: Path, other: Path | None, digits: int) -> str:
@@ -182,10 +178,9 @@ def seeds(
     external: Sequence[str],
     tokenized: str,
     remove_bpe: str | None,
-    as_json: bool,
     baseline: list[Path],
     system: Sequence[list[Path]],
-) -> None:
+) -> dict[str, Any]:
     """Compare systems that were trained with several seeds: intervals and p over seeds and sentences."""
     from tqdm import tqdm
 
@@ -213,9 +208,8 @@ def seeds(
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    if as_json:
-        paths = [str(path) for path in references]
-        print(json.dumps({"references": paths, "sentences": len(texts[0]), "scores": reported}))
+    paths = [str(path) for path in references]
+    return {"references": paths, "sentences": len(texts[0]), "scores": reported}
 
 
 def _require_seeds(baseline: Sequence[Path], systems: Sequence[Sequence[Path]]) -> None:

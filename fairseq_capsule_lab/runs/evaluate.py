@@ -13,6 +13,7 @@ from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
 from capsule_routing.text.languages import bleu
 from fairseq_capsule_lab import defaults, values
+from fairseq_capsule_lab.files import replace_file
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
@@ -162,7 +163,7 @@ class EvaluationRun:
         return words
 
     def score_command(self, split: str) -> list[str]:
-        """The command that scores a split, in its folder. Its output is scores.txt."""
+        """The command that scores a split, in its folder. Its output is scores.json, its errors scores.txt."""
         words = ["fairseq-capsule", "score", "generate.out", *map(str, self.references(split)), *self.scoring]
         words += ["--against", str(self.against / split / "generate.out")] if self.against else []
         words += ["--output", f"translations.{self.target}", "--json"]
@@ -172,7 +173,7 @@ class EvaluationRun:
         show(self.generate_command(split), output=str(self.results / split / "generate.out"), gpus=self.gpu)
 
     def show_score(self, split: str) -> None:
-        show(self.score_command(split), self.results / split, "scores.txt")
+        show(self.score_command(split), self.results / split, "scores.json")
 
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
@@ -195,24 +196,21 @@ class EvaluationRun:
         def score(part: Path, log: BinaryIO) -> None:
             words = self.score_command(split)
             self.show_score(split)
-            with open(part, "wb") as stream:
-                done = subprocess.run(words, cwd=folder.path, stdout=stream, stderr=subprocess.PIPE)
+            done = subprocess.run(words, cwd=folder.path, capture_output=True)
             if done.returncode:
                 log.write(done.stderr)
                 raise subprocess.CalledProcessError(done.returncode, words)
-            sys.stdout.write(done.stderr.decode(errors="replace"))
-
-        def keep(part: Path, log: BinaryIO) -> None:
-            found = json.loads(scores.read_bytes().splitlines()[-1])
-            part.write_text(json.dumps({**found, "translations": counts}, ensure_ascii=False) + "\n", encoding="utf-8")
+            replace_file(scores, done.stderr)
+            found = {**json.loads(done.stdout), "translations": counts}
+            part.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
 
         with folder.locked():
             folder.keep_settings(settings)
             folder.run(Stage("generate.out", translate))
             self._keep_scoring(split)
             counts = count_unfinished(folder.path / "generate.out", self.longest)
-            folder.run(Stage("scores.txt", score), Stage("scores.json", keep))
-            sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
+            folder.run(Stage("scores.json", score))
+            sys.stdout.write(scores.read_text(errors="replace"))
             if counts["cut"]:
                 print(f"{counts['cut']} of {counts['sentences']} translations were cut at --max-len-b {self.longest}")
             if counts["unknown"]:

@@ -45,9 +45,9 @@ def analyze(command, tmp_path):
         result = command("analyze", kind, *arguments, "--out", out, "--json")
         assert result.status == 0, result.err
         assert sorted(path.name for path in out.iterdir()) == [f"{kind}.{end}" for end in ("csv", "md", "png", "svg")]
-        assert (out / f"{kind}.md").read_text(encoding="utf-8") in result.out
+        assert (out / f"{kind}.md").read_text(encoding="utf-8") in result.err
         assert (out / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
-        printed = json.loads(result.out.splitlines()[-1])
+        printed = json.loads(result.out)
         with open(out / f"{kind}.csv", encoding="utf-8", newline="") as stream:
             table = list(csv.DictReader(stream))
         as_text = [

@@ -31,22 +31,22 @@ def test_the_score_is_the_mean_and_the_bootstrap_compares_it(command, tmp_path, 
     file = comet(tmp_path, (TRANSLATIONS, OURS), (OTHERS, THEIRS))
     result = command("score", ours, reference, "--against", theirs, "--external", f"COMET={file}", "--json")
     assert result.status == 0, result.err
-    printed = json.loads(result.out.splitlines()[-1])["scores"]
+    printed = json.loads(result.out)["scores"]
     assert list(printed) == ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", "COMET"]
     found = printed["COMET"]
     assert found["score"] == pytest.approx(np.mean(OURS), abs=1e-6)
     assert found["against"]["difference"] == pytest.approx(np.mean(OURS) - np.mean(THEIRS), abs=1e-6)
     assert 0 < found["against"]["p"] < 0.2
-    assert f"COMET = 0.8375  (scores of {file})" in result.out
-    assert "COMET|metric:COMET|mean:sentences = 0.8375" in result.out
-    assert re.search(r"0\.8375 of ours\.de - 0\.5775 of theirs\.de = \+0\.2600, p (= 0\.\d{4}|≤ 0\.001) ", result.out)
+    assert f"COMET = 0.8375  (scores of {file})" in result.err
+    assert "COMET|metric:COMET|mean:sentences = 0.8375" in result.err
+    assert re.search(r"0\.8375 of ours\.de - 0\.5775 of theirs\.de = \+0\.2600, p (= 0\.\d{4}|≤ 0\.001) ", result.err)
 
 
 @pytest.mark.parametrize("content", ["[0.9, 0.8, 0.95, 0.7]", "0.9\n0.8\n0.95\n0.7\n", '{"x": [0.9, 0.8, 0.95, 0.7]}'])
 def test_json_and_tsv_of_one_output(command, tmp_path, texts, content):
     (tmp_path / "scores").write_text(content)
     result = command("score", texts[1], texts[0], "--external", f"mine={tmp_path / 'scores'}", "--json")
-    assert json.loads(result.out.splitlines()[-1])["scores"]["mine"]["score"] == pytest.approx(0.8375, abs=1e-6)
+    assert json.loads(result.out)["scores"]["mine"]["score"] == pytest.approx(0.8375, abs=1e-6)
 
 
 def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, texts):
@@ -64,13 +64,13 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
         *options,
     )
     assert result.status == 0, result.err
-    _, system = json.loads(result.out.splitlines()[-1])["scores"]["COMET"]
+    _, system = json.loads(result.out)["scores"]["COMET"]
     differences = np.array(columns[2:]) - np.array(columns[:2])
     without_each = (differences.mean(0).sum() - differences.mean(0)) / 3
     expected = effect(differences.mean(1), jackknife_error(without_each))
     assert system["effect"]["difference"] == pytest.approx(expected.difference)
     assert system["effect"]["p"] == pytest.approx(expected.p)
-    assert f"{expected.difference:+.4f} ({expected.low:+.4f} to {expected.high:+.4f})" in result.out
+    assert f"{expected.difference:+.4f} ({expected.low:+.4f} to {expected.high:+.4f})" in result.err
 
 
 @pytest.mark.parametrize(

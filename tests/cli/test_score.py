@@ -24,8 +24,7 @@ def score(command):
     def run(*arguments):
         result = command("score", *arguments, "--json")
         assert result.status == 0, result.err
-        *report, last = result.out.splitlines()
-        printed = json.loads(last)
+        report, printed = result.err.splitlines(), json.loads(result.out)
         for name in MEASURES:
             found = printed["scores"][name]
             assert f"{found['label']} = {found['score']:.2f}  ({found['text']})" in report
@@ -137,7 +136,7 @@ def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
     marked = ["Țara își așază școala în vârful dealului.", "Şi ţăranii stau acasă în iarna asta."]
     plain = ["Tara isi asaza scoala in varful dealului.", "Si taranii stau acasa in iarna asta."]
     files = write(tmp_path / "plain", plain), write(tmp_path / "marked.ro", marked)
-    printed = json.loads(command("score", *files, "--json").out.splitlines()[-1])["scores"]
+    printed = json.loads(command("score", *files, "--json").out)["scores"]
     assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
     for name in MEASURES:
         assert printed[name]["score"] < 60  # chrF changes least
@@ -188,7 +187,7 @@ def test_sides_that_are_written_differently_are_noted_not_changed(command, tmp_p
     files = [write(tmp_path / name, [text]) for name, text in (("one.fr", line), ("other.fr", changed))]
     for pair in (files, files[::-1]):
         result = command("score", *pair, "--json")
-        found = json.loads(result.out.splitlines()[-1])["scores"]["detokenised_bleu"]["score"]
+        found = json.loads(result.out)["scores"]["detokenised_bleu"]["score"]
         assert kind in result.err and found < 80
         assert "perfect" not in command("score", pair[0], pair[0]).err
 

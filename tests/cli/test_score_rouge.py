@@ -35,9 +35,8 @@ def reference(tmp_path):
 def score(command):
     def run(*arguments):
         result = command("score", "--rouge", *arguments, "--json")
-        assert (result.status, result.err) == (0, "")
-        *report, last = result.out.splitlines()
-        printed = json.loads(last)
+        assert result.status == 0
+        report, printed = result.err.splitlines(), json.loads(result.out)
         assert list(printed["scores"]) == MEASURES
         for found in printed["scores"].values():
             assert f"{found['label']} = {found['score']:.2f}  (characters)" in report

@@ -23,8 +23,7 @@ def test_every_system_is_compared_with_the_baseline(command, files, tmp_path):
     result = command("seeds", reference, "--baseline", f"{first}:{worse}", *systems, "--json")
     assert result.status == 0, result.err
     assert "note: " not in result.err
-    *lines, last = result.out.splitlines()
-    printed = json.loads(last)
+    lines, printed = result.err.splitlines(), json.loads(result.out)
     assert printed["sentences"] == len(REFERENCES)
     for measured in printed["scores"].values():
         baseline, gain, loss = measured
@@ -41,7 +40,7 @@ def test_a_repeated_output_of_the_baseline_is_noted(command, files):
     """The tables repeat a given checkpoint for each seed."""
     reference, (first, better, worse) = files
     result = command("seeds", reference, "--baseline", f"{first}:{first}", "--system", f"{better}:{worse}", "--json")
-    assert result.status == 0 and json.loads(result.out.splitlines()[-1])["sentences"] == len(REFERENCES)
+    assert result.status == 0 and json.loads(result.out)["sentences"] == len(REFERENCES)
     assert "note: the baseline has fewer outputs than seeds; the intervals do not cover the variation" in result.err
 
 
