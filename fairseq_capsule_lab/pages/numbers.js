@@ -38,6 +38,12 @@ function words(labels) {
   return groups;
 }
 
+// Without spaces, the pieces of a sentence are one word.
+function isOneWord(labels) {
+  const pieces = labels.filter((label) => !/^<\/?\w+>$/.test(label));
+  return pieces.length > 1 && words(pieces).length === 1;
+}
+
 function apart(labels) {
   return labels.map((_, i) => [i]);
 }

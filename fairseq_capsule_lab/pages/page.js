@@ -19,6 +19,8 @@ function choose(changes) {
   render();
 }
 
+const usualWords = [page.source, page.target].some(isOneWord) ? "parts" : "whole";
+
 function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
@@ -28,7 +30,7 @@ function chosen() {
   }
   const steps = view.steps ? page.target.length : 0;
   const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
-  return { view, places, step, joined: address.get("words") !== "parts" };
+  return { view, places, step, joined: (address.get("words") ?? usualWords) === "whole" };
 }
 
 // ---- controls
@@ -109,7 +111,10 @@ function start() {
     element("navigation")?.remove(); // the page is not in its folder any more
   }
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
-  element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
+  element("joined").addEventListener("change", (event) => {
+    const words = event.target.checked ? "whole" : "parts";
+    choose({ words: words === usualWords ? null : words });
+  });
   element("theme").addEventListener("click", () => choose({ theme: isDark() ? "light" : "dark" }));
   window.addEventListener("hashchange", () => {
     address = new URLSearchParams(location.hash.slice(1));

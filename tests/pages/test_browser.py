@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
         5: make_inspection(options={"encoder_layers": 1}, against="gdr_transformer_base", number=5),
         6: make_inspection("gret_transformer_base", WIDE, reference="ge teilt . </s>", number=6),
         7: make_inspection("gdr_transformer_base", {"past_future": "attn", "guided_heads": "bow"}, number=7),
+        8: make_inspection(source=("▁He", "▁say", "s", "</s>"), target=("▁犬", "が", "いる", "。", "</s>"), number=8),
     }
     for number, inspection in inspections.items():
         page = page_html(inspection, summary=summary_of(inspection))
@@ -265,6 +266,20 @@ def test_words_of_both_kinds_of_subwords_are_joined(opened, labels, joined):
     assert opened(1).browser.execute_script(script, labels) == joined
 
 
+def test_a_text_without_spaces_is_not_joined_to_one_word(opened):
+    page = opened(8, view="cross_attention")
+    assert not page.find("#joined").is_selected()
+    apart = page.pixels()
+    page.click("#joined")
+    assert page.find("#joined").is_selected() and page.pixels() != apart
+    assert "words=whole" in page.browser.current_url
+    page.click("#joined")
+    assert page.pixels() == apart and "words" not in page.browser.current_url
+    script = "return arguments[0].map(isOneWord)"
+    labels = [["▁犬", "が", "いる", "。", "</s>"], ["▁He", "▁say", "s", "</s>"], ["▁ja", "</s>"], ["犬", "が", "</s>"]]
+    assert page.browser.execute_script(script, labels) == [True, False, False, False]
+
+
 def test_a_reader_can_step_through_a_translation(opened):
     from selenium.webdriver.common.keys import Keys
 
@@ -425,21 +440,21 @@ def test_the_index_is_sorted_and_filtered(opened):
         rows = page.browser.find_elements("css selector", "tbody tr")
         return [row.find_element("css selector", "a").text.removeprefix("test ") for row in rows if row.is_displayed()]
 
-    assert names() == list("1234567")
+    assert names() == list("12345678")
     headings = {each.text: each for each in page.browser.find_elements("css selector", "thead button")}
     headings["chrF"].click()
     scored = [
         each.get_attribute("data-value") for each in page.browser.find_elements("css selector", "td:nth-child(7)")
     ]
-    assert scored[:2] == sorted(scored[:2], key=float) and scored[2:] == [""] * 5
+    assert scored[:2] == sorted(scored[:2], key=float) and scored[2:] == [""] * 6
     headings["chrF"].click()
     orders = [each.get_attribute("aria-sort") for each in page.browser.find_elements("css selector", "thead th")]
     assert orders == ["none"] * 5 + ["descending"] + ["none"] * 2
     headings["sentence"].click()
     headings["sentence"].click()
-    assert names() == list("7654321")
+    assert names() == list("87654321")
     page.find("#filter").send_keys("gret test")
-    assert names() == ["6"] and page.find("#count").text == "1 of 7"
+    assert names() == ["6"] and page.find("#count").text == "1 of 8"
 
 
 def test_a_page_outside_its_folder_has_no_navigation(browser, folder, tmp_path):
