@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import matplotlib
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
@@ -15,15 +14,14 @@ from matplotlib.image import imsave
 from capsule_routing.errors import UserError
 from fairseq_capsule.inspection import is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
+from fairseq_capsule_lab.pages.fonts import families
 
 SPREAD = ("head", "iteration")  # all labels are shown side by side, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first also in grey
 CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # inches: one cell, the smallest and the largest side of a panel
-TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
+TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM, NAME = 0.35, 0.12, 0.9, 0.08, 2.0, 0.2  # inches
 POINTS, SMALLEST_FONT = 72, 3.5  # points per inch; labels with a smaller font are left out
 MOST_CELLS = 40  # of a side of a thumbnail; longer sides are averaged
-# Fonts for characters that matplotlib's default font does not have, if they are installed.
-FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 
 
 @dataclass
@@ -36,6 +34,11 @@ class Shown:
     y_labels: Sequence[str]
     x_labels: Sequence[str]
     bar: bool = True
+
+    @property
+    def bars(self) -> Sequence[str]:
+        """Labels below a picture of bars, as long as those that matplotlib chooses."""
+        return () if self.panel.columns else ("0",)
 
 
 def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Figure:
@@ -53,9 +56,8 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     for shown in (shown for row in rows for shown in row):
         scale = shown.panel.scale
         bounds[scale] = max(bounds.get(scale, 0.0), float(np.abs(shown.values).max()))
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    fonts = ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
-    with matplotlib.rc_context({"font.family": fonts}):
+    texts = [text for row in rows for shown in row for text in (shown.title, *shown.y_labels, *shown.x_labels)]
+    with matplotlib.rc_context({"font.family": families([view.title, *texts])}):
         return _drawn(rows, ", ".join([view.title, *place]), bounds)
 
 
@@ -77,7 +79,7 @@ def _drawn(rows: Sequence[Sequence[Shown]], title: str, bounds: Mapping[str, flo
     lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
     rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
     heights = [max(_side(len(shown.values)) for shown in row) for row in rows]
-    bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
+    bottoms = [max(_room(shown.x_labels or shown.bars) for shown in row) for row in rows]
     width = sum(widths) + sum(lefts) + sum(rights)
     height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
     figure = Figure(figsize=(width, height))
@@ -106,12 +108,15 @@ def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any]
         axis.barh(range(len(shown.values)), shown.values[:, 0])
         axis.set_ylim(len(shown.values) - 0.5, -0.5)
         axis.tick_params(labelsize=7)
+        axis.set_xlabel(_name(shown.panel.scale), fontsize=7)
     else:
         image = axis.imshow(shown.values, **colours, aspect="auto", interpolation="nearest")
-        _label(axis, "x", shown.x_labels, size[0])
+        _label(axis, "x", shown.panel.columns, shown.x_labels, size[0])
         if bar is not None:
-            axis.figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7)
-    _label(axis, "y", shown.y_labels, size[1])
+            colourbar = axis.figure.colorbar(image, cax=bar)
+            colourbar.ax.tick_params(labelsize=7)
+            colourbar.set_label(_name(shown.panel.scale), fontsize=7)
+    _label(axis, "y", shown.panel.rows, shown.y_labels, size[1])
 
 
 def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: Mapping[str, str]) -> List[List[Shown]]:
@@ -151,7 +156,7 @@ def _side(cells: int) -> float:
 
 def _room(labels: Sequence[str]) -> float:
     """The space of labels beside or below a picture, in inches."""
-    return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
+    return GAP + min(MOST_ROOM, max(len(label) for label in labels) * LETTER) + NAME if labels else GAP
 
 
 def _colours(scale: str, bound: float) -> Dict[str, Any]:
@@ -160,11 +165,16 @@ def _colours(scale: str, bound: float) -> Dict[str, Any]:
     return {"cmap": SIGNED if signed else SHARES, "vmin": -bound if signed else 0.0, "vmax": bound}
 
 
-def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
+def _name(scale: str) -> str:
+    return scale.removeprefix("±")
+
+
+def _label(axis: Axes, side: str, name: str, labels: Sequence[str], inches: float) -> None:
     size = min(8.0, 0.9 * POINTS * inches / max(len(labels), 1))
     shown = labels if size >= SMALLEST_FONT else ()
     turned = {"rotation": 90} if side == "x" else {}
     getattr(axis, f"set_{side}ticks")(range(len(shown)), shown, fontsize=size, parse_math=False, **turned)
+    getattr(axis, f"set_{side}label")(name if labels else "", fontsize=7)
 
 
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:

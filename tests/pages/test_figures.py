@@ -3,8 +3,12 @@ import warnings
 
 import numpy as np
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab.pages import fonts
 from tests.pages.inspections import SOURCE, TARGET, make_inspection
 
 
@@ -72,6 +76,51 @@ def test_every_view_can_be_drawn():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             figure.savefig(io.BytesIO(), format="png", dpi=20)
+
+
+def test_axes_have_names(inspection):
+    for view in inspection.views:
+        axes = inspection.plot(view.name).axes
+        pictures = [axis for axis in axes if axis.get_title()]
+        assert all(axis.get_xlabel() for axis in pictures if axis.get_xticklabels())
+        assert all(axis.get_ylabel() for axis in pictures if axis.get_yticklabels())
+        assert all(axis.get_ylabel() for axis in axes if axis not in pictures)  # the scales of colours
+    scale, picture, *_ = inspection.plot("past_future").axes
+    assert (scale.get_ylabel(), picture.get_xlabel(), picture.get_ylabel()) == ("share", "source", "target")
+
+
+def test_a_font_that_was_installed_after_matplotlib_was_used_first_is_found(tmp_path, monkeypatch):
+    of_matplotlib = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", of_matplotlib)
+    monkeypatch.setattr(font_manager, "_get_fontconfig_fonts", list)
+    monkeypatch.setattr(font_manager, "X11FontDirectories", [str(tmp_path)])
+    make_font(tmp_path / "new.ttf", "Installed Since", "犬が")
+    words = ["犬が", "b", "</s>"]
+    fonts._add_new_fonts.cache_clear()
+    figure = make_inspection(source=words, target=words).plot("cross_attention")
+    fonts._add_new_fonts.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of a missing glyph
+        figure.savefig(io.BytesIO(), format="png", dpi=20)
+
+
+def make_font(path, name, characters):
+    builder = FontBuilder(1000, isTTF=True)
+    glyphs = {character: f"glyph{number}" for number, character in enumerate(characters)}
+    builder.setupGlyphOrder([".notdef", *glyphs.values()])
+    builder.setupCharacterMap({ord(character): glyph for character, glyph in glyphs.items()})
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    pen.lineTo((500, 0))
+    pen.lineTo((500, 500))
+    pen.closePath()
+    builder.setupGlyf(dict.fromkeys([".notdef", *glyphs.values()], pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys([".notdef", *glyphs.values()], (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": name, "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
 
 
 @pytest.mark.parametrize(
