@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fairseq.data.data_utils import post_process
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import binarised_folder, language_pairs, preparations, prepared_folder, raw_lines
@@ -95,12 +96,20 @@ def test_the_text_of_a_script_is_known(prepared, settings, pair, files, source, 
         (side("yo"), "ọ̀rọ̀ ní ilé.", "ọ̀rọ̀ ní ilé ."),
         (side("tr", lower=True), "IŞIK İyi", "ışık iyi"),
         (side("de", lower=True), "IST", "ist"),
+        # Moses sees the case: a full stop before a small letter ends no sentence, and some abbreviations are capital.
+        (side("de", lower=True), "Das ist gut. Er geht. Siehe Nr. 5", "das ist gut . er geht . siehe nr. 5"),
         (side("ro", diacritics="keep"), "Ţară Şi ţară și", "Țară Și țară și"),
         (side("ro", diacritics="remove"), "Ţară Şi ţară și", "Tara Si tara si"),
     ],
 )
 def test_raw_text_becomes_words_by_the_settings(text, line, words):
     assert text.words(line) == words
+
+
+@pytest.mark.parametrize("subwords", ["ein ha@@ us", "ein ha@@", "@@", "ha@@ ha@@", "a@@b ", "a @@ b"])
+def test_subwords_are_joined_as_fairseq_joins_them(subwords):
+    """A translation that was cut may end in the middle of a word."""
+    assert side("de", "none", subwords="subword-nmt").decode(subwords) == post_process(subwords, "subword_nmt")
 
 
 TEXTS = {
