@@ -9,6 +9,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs, settings_of
+from capsule_routing.text.preparation import compose
 from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, REMEDY, BinarisedText, BrokenFile, indices
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
@@ -26,6 +27,7 @@ NO_END = "no line feed at its end: it may be cut short: copy it again, or prepar
 EMPTY = "empty: drop the line in every language"
 TOO_LONG = "too long: drop the line in every language, or give the model more --max-source-positions"
 OTHER_RUNS = "codes and dictionary are of different runs, or the training text is too small for this text"
+NOT_COMPOSED = "most lines with such tokens have characters that are not composed (NFC): compose and prepare it again"
 UNSEEN = "there is no text with the binarised data, so it was not compared with a text"
 
 
@@ -177,7 +179,7 @@ class Check:
         dictionary = self.dictionaries[language]
         file = f"{self.final}/{split}.{language}" if self.final else text.index.relative_to(self.folder).as_posix()
         lines = self._lines(file) if self.final else repeat(None, text.sentences)
-        tokens, unknown, first = 0, 0, 0
+        tokens = unknown = first = lines_with = not_composed = 0
         dataset = MMapIndexedDataset(str(text.index.with_suffix("")))
         sentences = (dataset[number].tolist() for number in range(len(dataset)))
         for number, (sentence, line) in enumerate(zip_longest(sentences, lines), 1):
@@ -195,13 +197,18 @@ class Check:
             if dictionary.unk() in words:
                 first = first or number
                 unknown += words.count(dictionary.unk())
+                lines_with += 1
+                text = " ".join(of_line).replace("@@ ", "")
+                not_composed += compose(text) != text
             tokens += len(words)
             yield line if self.final else tuple(words)
         share = 100 * unknown / max(1, tokens)
         self.splits[split].unknown[language] = share
         if share > self.most_unknown:
             problem = f"{share:.2f}% of the tokens are not in dict.{language}.txt"
-            if self.settings and not split.startswith("train"):  # a script splits all texts by the same codes
+            if 2 * not_composed > lines_with:
+                self._note(file, f"{problem}: {NOT_COMPOSED}", first)
+            elif self.settings and not split.startswith("train"):  # a script splits all texts by the same codes
                 self.notes.append(f"{file}: {problem}: the training text is small; --merges may be fewer")
             else:
                 self._note(file, f"{problem}: {OTHER_RUNS}; prepare it with --codes and --dict of the same run", first)

@@ -1,7 +1,9 @@
 """`fairseq-capsule check-data` names the file and the line of what is wrong with a data folder."""
 
 import hashlib
+import re
 import shutil
+import unicodedata
 
 import pytest
 from fairseq import options
@@ -193,6 +195,27 @@ def test_wrong_sentences_are_named(command, sound, tmp_path, has_text):
         assert any(line.startswith(start) for line in figures), (start, figures)
     more = command("check-data", tmp_path / "bin", "--longest", 30, "--most-overlap", 25, "--most-unknown", 10).out
     assert "too long" not in more and "also in train, so" not in more and "are not in dict" not in more
+
+
+@pytest.mark.parametrize("has_settings", [True, False])
+@pytest.mark.parametrize("as_subwords", [True, False])
+def test_text_that_is_not_composed_is_the_cause_of_unknown_tokens(command, tmp_path, has_settings, as_subwords):
+    """Equal on the screen, a letter with its mark is another word than the two characters."""
+    words = ["caf\u00e9", "no\u00ebl", "\u00e9t\u00e9", "\u00e0", "ge\u00e7it", "d\u00e9j\u00e0"]
+
+    def pairs(form, number):
+        texts = [unicodedata.normalize(form, f"{words[i % 6]} {words[i % 5]}") for i in range(number)]
+        split = [" ".join("@@ ".join(word) for word in text.split()) if as_subwords else text for text in texts]
+        return [(f"w{i} {text}", f"w{i} x {text}") for i, text in enumerate(split)]
+
+    write(tmp_path / "bpe", {"train": pairs("NFC", 12), "valid": pairs("NFD", 4)})
+    binarise(tmp_path / "bpe", tmp_path / "bin")
+    if has_settings:
+        (tmp_path / "settings").write_text("script other.sh\n")
+    result = command("check-data", tmp_path)
+    assert result.status == 1
+    assert re.search(r"valid\.de, line 1: .*%.* not in dict\.de\.txt: .* not composed \(NFC\): compose", result.out)
+    assert "training text is small" not in result.out + result.err and "different runs" not in result.out
 
 
 def test_languages_with_different_numbers_of_sentences_are_named(command, data):
