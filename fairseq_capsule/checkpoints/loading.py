@@ -21,7 +21,7 @@ import types
 import zipfile
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -179,6 +179,13 @@ def model_options(state: Mapping[str, Any]) -> Any:
     """Return the options of the model of a checkpoint: a config, a mapping or a Namespace; {} if there are none."""
     config = state.get("cfg")
     return (config.get("model") if isinstance(config, Mapping) else None) or state.get("args") or {}
+
+
+def positions(state: Mapping[str, Any]) -> Tuple[int, int]:
+    """Return the most tokens of a source and of a target that the model of a checkpoint reads, `</s>` included."""
+    options = model_options(state)
+    option = options.get if isinstance(options, Mapping) else lambda name: getattr(options, name, None)
+    return option("max_source_positions") or 1024, option("max_target_positions") or 1024  # fairseq's defaults
 
 
 def _load_archive(archive_file: str) -> Any:

@@ -19,6 +19,7 @@ from fairseq_capsule_lab.processes import output_of, require_tools, show
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
 from fairseq_capsule_lab.runs.folder import RunFolder
+from fairseq_capsule_lab.runs.long_sentences import POSITIONS, SIDES, long_sentence
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, difference
@@ -90,6 +91,8 @@ class EvaluationRun:
         self.task = settings.get("task._name", "translation")
         if self.blocked and self.task == "translation":
             self.task = "capsule_translation"  # fairseq's own task blocks nothing without a CUDA extension
+        self.positions = {side: settings.get(f"task.max_{side}_positions", POSITIONS) for side in SIDES}
+        self.cut_at = self.longest
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
         source, target = next(iter(language_pairs(self.binarised)), ("", ""))
@@ -135,13 +138,28 @@ class EvaluationRun:
         now = sorted(self.decoding())
         return f"{settings.parent} was translated with {difference(other, now)}" if other != now else ""
 
-    def refuse_foreign_data(self) -> None:
-        """Raise a UserError if the data have other words or another direction than the run."""
-        from fairseq_capsule.checkpoints.belonging import of_data, refuse_other  # torch; the plan does not need it
-        from fairseq_capsule.checkpoints.loading import read_belonging
+    def compare_with_checkpoint(self) -> None:
+        """Find where translations are cut.
 
-        known = read_belonging(next(path for path in (self.checkpoint, *self.parts) if path.is_file()))
+        Data of other words or another direction than the run, or a sentence that fairseq-generate does not read, raise
+        a UserError.
+        """
+        from fairseq_capsule.checkpoints.belonging import of_data, refuse_other  # torch; the plan does not need it
+        from fairseq_capsule.checkpoints.loading import belonging_of, positions, read_options
+
+        path = next(path for path in (self.checkpoint, *self.parts) if path.is_file())
+        state = read_options(path)
+        known = belonging_of(path, state)
         refuse_other(known, of_data(self.binarised, known))
+        of_model = positions(state)
+        self.cut_at = min(self.longest, of_model[1] - 1)  # the last position is that of </s>
+        limits = [min(pair) for pair in zip(of_model, self.positions.values())]
+        for split in self.splits:
+            found = long_sentence(self.binarised, split, (self.source, self.target), limits, self.max_tokens)
+            if found and found.side == "batch":
+                raise UserError(f"{found}; give --max-tokens {found.tokens}")
+            if found:
+                raise UserError(f"{found}: it cannot be scored; prepare the data without it")
 
     def reference(self, split: str) -> Path:
         return self.raw / f"{split}.{self.target}"
@@ -158,6 +176,8 @@ class EvaluationRun:
         words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
         words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest), "--max-len-b", str(self.longest)]
         words += ["--no-repeat-ngram-size", str(self.blocked)] if self.blocked else []
+        for side, limit in self.positions.items():
+            words += [] if limit == POSITIONS else [f"--max-{side}-positions", str(limit)]
         words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
         return words
@@ -208,11 +228,12 @@ class EvaluationRun:
             folder.keep_settings(settings)
             folder.run(Stage("generate.out", translate))
             self._keep_scoring(split)
-            counts = count_unfinished(folder.path / "generate.out", self.longest)
+            counts = count_unfinished(folder.path / "generate.out", self.cut_at)
             folder.run(Stage("scores.json", score))
             sys.stdout.write(scores.read_text(errors="replace"))
             if counts["cut"]:
-                print(f"{counts['cut']} of {counts['sentences']} translations were cut at --max-len-b {self.longest}")
+                limit = f"--max-len-b {self.longest}" if self.cut_at == self.longest else "the positions of the model"
+                print(f"{counts['cut']} of {counts['sentences']} translations were cut at {limit}")
             if counts["unknown"]:
                 print(f"{counts['unknown']} of {counts['sentences']} translations have <unk>")
 
@@ -285,7 +306,7 @@ def evaluate(program: str, args: EvaluationArguments, dry_run: bool = False) -> 
             evaluation.show_generate(split)
             evaluation.show_score(split)
         return
-    evaluation.refuse_foreign_data()
+    evaluation.compare_with_checkpoint()
     if evaluation.average and subprocess.run(evaluation.average).returncode:
         raise SystemExit(1)  # the command has printed why
     for split in evaluation.splits:

@@ -10,7 +10,7 @@ from fairseq.data import data_utils, indexed_dataset
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
 from fairseq_capsule.checkpoints.belonging import of_data, refuse_other
-from fairseq_capsule.checkpoints.loading import belonging_of, model_options, read_options
+from fairseq_capsule.checkpoints.loading import belonging_of, model_options, positions, read_options
 from fairseq_capsule.checkpoints.models import refuse_unknown_architecture
 from fairseq_capsule.data.binarised import recompute_offsets
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -37,7 +37,7 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
     option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
     if not plugin:
         refuse_unknown_architecture(teacher, option("_name") or option("arch"))
-    return source, target, option("max_target_positions") or 1024
+    return source, target, positions(state)[1]
 
 
 def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:

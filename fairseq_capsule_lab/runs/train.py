@@ -16,6 +16,7 @@ from capsule_routing.errors import UserError
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
+from fairseq_capsule_lab.runs.long_sentences import refuse_long_validation
 from fairseq_capsule_lab.runs.progress import Progress
 from fairseq_capsule_lab.runs.restoring import refuse_foreign_start
 from fairseq_capsule_lab.runs.training_plan import TrainingArguments, TrainingPlan, plan
@@ -48,6 +49,7 @@ def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: 
         show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
         return
     refuse_foreign_start(planned.settings, planned.data, folder.path)
+    refuse_long_validation(planned.settings, planned.data)
     environment = machine.child_environment(gpus)
     count = len(planned.machines.gpus)
     test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
