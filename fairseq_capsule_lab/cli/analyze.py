@@ -21,6 +21,7 @@ from fairseq_capsule_lab.cli.arguments import (
     positive_int,
     split_option,
     system_names,
+    text_file,
     whole_numbers,
 )
 from fairseq_capsule_lab.cli.commands import Group, argument, command, one_of, option, together
@@ -107,7 +108,7 @@ def _bleu(outputs: list["Translations"], lang: str | None, lowercase: bool, toke
 
 @command("coverage", "transformer.out capsule.out --train train.en train.de --out analysis", group=analyze)
 @OUTPUTS
-@option("--train", input_file, "SOURCE TARGET", TRAIN, nargs=2)
+@option("--train", text_file, "SOURCE TARGET", TRAIN, nargs=2)
 @option("--runs", click.IntRange(1, 1000), "N", "Number of alignments to average.", default=3)
 @EVERY_KIND
 def coverage(

@@ -23,6 +23,7 @@ from capsule_routing.text.folders import binarised_folder, prepared_folder
 from capsule_routing.text.number_sets import number_set
 from fairseq_capsule_lab import defaults
 from fairseq_capsule_lab.cli.commands import Decorator, argument, flag, note, option, together
+from fairseq_capsule_lab.corpora.segments import is_markup
 
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
@@ -121,6 +122,19 @@ def model_file(text: str) -> Path:
     return path if (path / "config.json").is_file() else regular_file(path)
 
 
+def text_file(text: str) -> Path:
+    """A type: a plain text of one sentence a line, or an output of fairseq.
+
+    SGML or XML is refused: its documents may be in another order than those of the source.
+    """
+    path = input_file(text)
+    with open(path, "rb") as stream:
+        start = stream.read(1000).decode("utf-8-sig", "replace")
+    if is_markup(path.name, start):
+        raise UserError(f"{path}: SGML or XML; give plain text in the order of the source, such as raw/test.de of OUT")
+    return path
+
+
 def input_folder(text: str) -> Path:
     """A type: a readable folder."""
     path = existing(text)
@@ -140,8 +154,8 @@ def prepared_data(text: str) -> Path:
     return prepared_folder(folder) or folder
 
 
-def input_files(text: str) -> list[Path]:
-    """A type: files separated by colons, or patterns of files such as `capsule-*/generate.out`.
+def text_files(text: str) -> list[Path]:
+    """A type: texts separated by colons, or patterns of files such as `capsule-*/generate.out`.
 
     An existing file is no pattern: the folder of a run may have brackets in its name. The files of a pattern are sorted
     by the numbers in their names: `seed2` stands before `seed10`, whatever follows the number.
@@ -149,7 +163,7 @@ def input_files(text: str) -> list[Path]:
     paths = []
     for name in text.split(":"):
         paths += [name] if os.path.exists(name) else sorted(glob.glob(name), key=_by_numbers) or [name]
-    return [input_file(path) for path in paths]
+    return [text_file(path) for path in paths]
 
 
 def _by_numbers(path: str) -> list[str | int]:

@@ -8,7 +8,16 @@ import click
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import BEAM, MODEL, MOST, given, input_file, load_model, note_unknown_words
+from fairseq_capsule_lab.cli.arguments import (
+    BEAM,
+    MODEL,
+    MOST,
+    given,
+    input_file,
+    load_model,
+    note_unknown_words,
+    text_file,
+)
 from fairseq_capsule_lab.cli.commands import command, one_of, option
 from fairseq_capsule_lab.files import write_whole
 
@@ -27,7 +36,7 @@ SHOW = (
 @MODEL
 @option("--ids", arguments.whole_numbers(0, MOST), "N,N,…", IDS)
 @option("--text", str, "TEXT", "One source sentence, raw.")
-@option("--file", input_file, "FILE", FILE)
+@option("--file", text_file, "FILE", FILE)
 @option("--split", given, "NAME", "The split that --ids refers to.", default="test")
 @BEAM
 @option("--against", input_file, "CHECKPOINT", AGAINST)

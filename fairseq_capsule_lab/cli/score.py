@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import input_file, input_files
+from fairseq_capsule_lab.cli.arguments import text_file, text_files
 from fairseq_capsule_lab.cli.commands import argument, command, flag, note, option, together
 from fairseq_capsule_lab.files import write_whole
 
@@ -28,7 +28,7 @@ ROUGE = (
 BASELINE = "The outputs of the baseline, one for each seed. Or a pattern in quotes, such as 'baseline-*/generate.out'."
 SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
 SCORING = together(
-    argument("references", input_file, "The references, untokenised; several are used together.", "REF", many=True),
+    argument("references", text_file, "The references, untokenised; several are used together.", "REF", many=True),
     option("--lang", arguments.language_code, "LANG", "Language of the translations.  [default: the suffix of REF]"),
     flag("--rouge", ROUGE),
     arguments.LOWERCASE,
@@ -87,9 +87,9 @@ class Scoring:
 
 
 @command("score", "runs/capsule/evaluation/test/generate.out data/multi30k/raw/test.de")
-@argument("hypothesis", input_file, "An output of fairseq-generate, or plain text.", "HYP")
+@argument("hypothesis", text_file, "An output of fairseq-generate, or plain text.", "HYP")
 @SCORING
-@option("--against", input_file, "OTHER", "Another HYP to compare with by a paired bootstrap for each measure.")
+@option("--against", text_file, "OTHER", "Another HYP to compare with by a paired bootstrap for each measure.")
 @arguments.BOOTSTRAP
 @option("--output", arguments.output_path, "FILE", "Write the detokenised translations to FILE.")
 def score(
@@ -166,8 +166,8 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
 
 @command("seeds", "raw/test.de --baseline 'transformer-*/generate.out' --system 'capsule-*/generate.out'")
 @SCORING
-@option("--baseline", input_files, "OUT:OUT:…", BASELINE, required=True)
-@option("--system", input_files, "OUT:OUT:…", SYSTEM, required=True, multiple=True)
+@option("--baseline", text_files, "OUT:OUT:…", BASELINE, required=True)
+@option("--system", text_files, "OUT:OUT:…", SYSTEM, required=True, multiple=True)
 def seeds(
     references: Sequence[Path],
     lang: str | None,

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from capsule_routing.errors import UserError
 
-# Of the first line. A sentence may begin with another tag, such as <b> or <2de>.
+# How a file starts. A sentence may begin with <b>, <2de> or <doc>: no attribute and no other tag follows it there.
 _ROOTS = "srcset|refset|tstset|mteval|dataset|collection|doc|html|tmx|xliff"
-_MARKUP = re.compile(rf"\s*<(\?xml\b|!doctype\b|({_ROOTS})[\s>])", re.IGNORECASE)
+_MARKUP = re.compile(rf"\s*<(\?xml\b|!doctype\b|({_ROOTS})(\s+[\w:-]+\s*=|\s*>\s*<[a-z/!]))", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)(srcset|refset|tstset|doc|src|ref|hyp|seg)\b([^<>]*)>", re.IGNORECASE)
 _END = re.compile("</seg>", re.IGNORECASE)
 _SIDES = {"srcset": "src", "refset": "ref", "tstset": "hyp", "src": "src", "ref": "ref", "hyp": "hyp"}
@@ -73,7 +73,7 @@ class Segments(NamedTuple):
 
 
 def is_markup(name: str, start: str) -> bool:
-    """Return whether a file is SGML or XML, by its first line or its name."""
+    """Return whether a file is SGML or XML, by its start or its name."""
     endings = (".sgm", ".sgml", ".xml")
     return bool(_MARKUP.match(start)) or name.lower().removesuffix(".gz").endswith(endings)
 

@@ -103,3 +103,29 @@ class TestRefusals:
     def test_a_reference_without_a_language_is_refused(self, refused, reference, tmp_path):
         nameless = write(tmp_path / "reference", REFERENCES)
         assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
+
+
+SGM = '<refset setid="test" srclang="any">\n<doc docid="1">\n<seg id="1">Ein Mann schläft.</seg>\n</doc>\n</refset>\n'
+TEXTS = {
+    "score": ["{0} text.de", "first.out {0}", "first.out text.de {0}", "first.out text.de --against {0}"],
+    "seeds": [
+        "{0} --baseline first.out:second.out --system second.out:first.out",
+        "text.de --baseline {0}:first.out --system first.out:second.out",
+    ],
+    "analyze coverage": ["first.out --train {0} text.de --out {1}", "first.out --train text.de {0} --out {1}"],
+    "inspect": ["model.pt data/bin --file {0} --out {1}"],
+}
+
+
+@pytest.mark.parametrize("name", ["test.de.sgm", "test.de"])
+@pytest.mark.parametrize("line", [f"{kind} {line}" for kind, lines in TEXTS.items() for line in lines])
+def test_segments_are_not_read_as_lines(command, world, tmp_path, monkeypatch, name, line):
+    """Their documents may be in another order than those of the source."""
+    monkeypatch.chdir(world)
+    path = tmp_path / name
+    path.write_text(SGM, encoding="utf-8")
+    result = command(*line.format(path, tmp_path / "out").split())
+    assert (
+        result.status == 1 and f"error: {path}: SGML or XML; give plain text in the order of the source" in result.err
+    )
+    assert not (tmp_path / "out").exists()

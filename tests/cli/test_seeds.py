@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairseq_capsule_lab.cli.arguments import input_files
+from fairseq_capsule_lab.cli.arguments import text_files
 from tests.cli.scored import REFERENCES, TRANSLATIONS, write
 
 OTHERS = [TRANSLATIONS, REFERENCES[:3] + TRANSLATIONS[3:], [*TRANSLATIONS[:3], "Kinder spielen im Sand."]]
@@ -50,7 +50,7 @@ def test_the_files_of_a_pattern_are_in_the_order_of_seeds(tmp_path):
         paths = [tmp_path / f"{name}{seed}{'_' if name == 'run' else '.'}out" for seed in (1, 2, 10)]
         for path in paths:
             path.touch()
-        assert input_files(str(tmp_path / f"{name}*out")) == paths
+        assert text_files(str(tmp_path / f"{name}*out")) == paths
 
 
 @pytest.mark.parametrize(

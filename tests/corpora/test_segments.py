@@ -105,9 +105,14 @@ def test_segments_without_a_partner_or_twice_are_named(tmp_path, change, wanted)
 
 
 def test_a_tag_at_the_start_of_a_sentence_is_text(tmp_path):
-    lines = ["<b>one</b>", "<2de> two", "<document> three"]
-    source = write(tmp_path, "a", "".join(f"{line}\n" for line in lines))
-    assert pairs(source, write(tmp_path, "b", "x\ny\nz\n")) == [*zip(lines, "xyz")]
+    for lines in (
+        ["<b>one</b>", "<2de> two", "<document> three"],
+        ["<doc>", "two", "</doc>"],
+        ["<doc>", "<2de> two", "three"],
+        ["<html> is a tag", "<p>", "<body>"],
+    ):
+        source = write(tmp_path, "a", "".join(f"{line}\n" for line in lines))
+        assert pairs(source, write(tmp_path, "b", "x\ny\nz\n")) == [*zip(lines, "xyz")]
 
 
 @pytest.mark.parametrize("take", [append_good_pairs, lambda paths, outputs: append_training_pairs(paths, outputs, 7)])
