@@ -1,6 +1,7 @@
 """Punctuation and words of Moses as sacremoses makes them. What it makes of a chunk between spaces is remembered."""
 
 import functools
+import unicodedata
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -14,11 +15,17 @@ _NORMALISED = regex.compile("[\\p{C}()%:;`\"'„“”«»–—´‘’‚…\u
 # What begins or ends a chunk may be moved, or split otherwise, by what stands beyond the space.
 _AT_START = frozenset(").!?:;,%'`´‘’‚")
 _AT_END = frozenset("('`´‘’‚")
-# A word with combining marks, which have no letter with them in Unicode: Moses would separate the marks.
+# A letter with combining marks that Unicode has no letter for: Moses would separate the marks.
 _MARKS = "\u0300-\u036f"
 _MARKED = regex.compile(f"[{_MARKS}]")
-MARKED_WORD = rf"\w*[{_MARKS}][\w{_MARKS}]*"
-MOST_MARKED = 999  # words that sacremoses can protect in a line
+_MARKED_LETTER = regex.compile(f"[^\\W_][{_MARKS}]+")
+# Characters of the same kind, of scripts that no text here is in, stand for them while Moses works.
+_STAND_INS = {
+    "Lu": "".join(map(chr, range(0x2C00, 0x2C2F))),  # Glagolitic
+    "Ll": "".join(map(chr, range(0x2C30, 0x2C5F))),
+    "Nd": "".join(map(chr, range(0x07C0, 0x07CA))),  # NKo
+}
+_OTHER_STAND_INS = "".join(map(chr, range(0xA500, 0xA60C)))  # Vai, which has no case
 _HIDDEN = regex.compile(r"[\p{C}\s]")  # may be dropped, or become spaces
 
 
@@ -100,9 +107,11 @@ class Moses:
             line = self.normalise(line)
         if self._spell:
             line = self._spell(line)
-        kept = [MARKED_WORD] if 0 < len(_MARKED.findall(line)) <= MOST_MARKED else None
+        stand_ins = _stand_ins(line)
+        line = _MARKED_LETTER.sub(lambda letter: stand_ins.get(letter[0], letter[0]), line)
         hyphens = self._splits_hyphens
-        return self._tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=hyphens, protected_patterns=kept)
+        words: str = self._tokeniser.tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
+        return words.translate({ord(stand_in): letter for letter, stand_in in stand_ins.items()})
 
     def _words_of_chunk(self, chunk: str, following: str) -> Any:
         """Return the words of a chunk, or None if they may depend on more than what follows."""
@@ -112,3 +121,16 @@ class Moses:
             return chunk
         words = self._words_of_line(f"x {chunk}{following}")
         return words[2 : len(words) - len(following)]
+
+
+def _stand_ins(line: str) -> dict[str, str]:
+    """Return a character for each letter with marks in a line: one that is not in the line."""
+    stand_ins: dict[str, str] = {}
+    used = set(line)
+    for letter in sorted(set(_MARKED_LETTER.findall(line))):
+        of_kind = _STAND_INS.get(unicodedata.category(letter[0]), "") + _OTHER_STAND_INS
+        free = next((character for character in of_kind if character not in used), None)
+        if free:
+            stand_ins[letter] = free
+            used.add(free)
+    return stand_ins
