@@ -6,12 +6,14 @@ Every way in asks `refuse_other`, before anything is written, translated or trai
 import hashlib
 import logging
 import os
+from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq.data import Dictionary, data_utils
-from fairseq.tasks import FairseqTask
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks.translation import TranslationTask
 from fairseq.utils import split_paths
 
 from capsule_routing.errors import UserError
@@ -36,6 +38,8 @@ class Belonging:
         digests: of the words of its dictionaries, by "source" and "target".
         sizes: the numbers of their entries.
         reverses: whether a checkpoint was trained in the other direction than that in the names of its data.
+        read: the dictionaries of data for a source and a target language, as the checkpoint's task reads them; None if
+            it takes those of the files.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Belonging:
     digests: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     reverses: bool = False
+    read: Optional[Callable[[str, Languages], Mapping[str, Dictionary]]] = field(default=None, compare=False)
 
 
 def of_checkpoint(name: str, state: Mapping[str, Any]) -> Belonging:
@@ -60,19 +65,22 @@ def of_checkpoint(name: str, state: Mapping[str, Any]) -> Belonging:
         embeddings = state["model"].get(f"{part}.embed_tokens.weight")
         if embeddings is not None:
             sizes[side] = len(embeddings)
-    digests = stored.get(DIGESTS)
+    digests, read = stored.get(DIGESTS), _reader(state)
     if not isinstance(digests, dict):
         digests = {}
-        for side, language in zip(SIDES, languages or ()):
-            file = os.path.join(folder, f"dict.{language}.txt")
-            former = read_dictionary(file) if os.path.isfile(file) else None
-            if former is not None and sizes.get(side) in (None, len(former)):
+        files = [os.path.join(folder, f"dict.{language}.txt") for language in languages or ()]
+        if read and languages and all(map(os.path.isfile, files)):
+            formers = read(folder, languages)
+        else:
+            formers = {side: read_dictionary(file) for side, file in zip(SIDES, files) if os.path.isfile(file)}
+        for side, former in formers.items():
+            if sizes.get(side) in (None, len(former)):
                 digests[side] = digest(former)
     pairs = stored.get(BINARISED)
     if not isinstance(pairs, list):
         pairs = _pairs(folder)
     own = list(languages or ())
-    return Belonging(name, folder, languages, digests, sizes, own not in pairs and own[::-1] in pairs)
+    return Belonging(name, folder, languages, digests, sizes, own not in pairs and own[::-1] in pairs, read)
 
 
 def of_task(task: FairseqTask) -> Belonging:
@@ -99,6 +107,8 @@ def of_data(data: Path, checkpoint: Belonging, languages: Optional[Languages] = 
         if language not in dictionaries:
             problem = f"no dict.{language}.txt, but {checkpoint.name} translates {_written(own or languages)}"
             raise UserError(f"{data}: {problem}; name the data that it was trained on")
+    if checkpoint.read and languages:
+        return _of_dictionaries(str(data), str(data), languages, checkpoint.read(str(data), languages))
     of_sides = dict(zip(SIDES, languages or ()))
     known = {side: dictionaries[language] for side, language in of_sides.items() if language in dictionaries}
     return _of_dictionaries(str(data), str(data), languages, known)
@@ -166,6 +176,23 @@ def trained_on(state: Mapping[str, Any]) -> Tuple[str, Optional[Languages]]:
     if None in languages and os.path.isdir(folder):
         languages = data_utils.infer_language_pair(folder)
     return folder, _both(*languages)
+
+
+def _reader(state: Mapping[str, Any]) -> Optional[Callable[[str, Languages], Mapping[str, Dictionary]]]:
+    """Return `Belonging.read` of a checkpoint: some tasks of fairseq add symbols to the dictionaries of the files."""
+    config = state.get("cfg") or {}
+    task = config.get("task") if config else state.get("args")
+    options = dict(task) if isinstance(task, Mapping) else dict(vars(task or Namespace()))
+    kind = TASK_REGISTRY.get(options.get("_name") or options.get("task"))
+    if not isinstance(kind, type) or not issubclass(kind, TranslationTask) or kind.__init__ is TranslationTask.__init__:
+        return None
+
+    def read(folder: str, languages: Languages) -> Mapping[str, Dictionary]:
+        source, target = languages
+        made = kind.setup_task(Namespace(**{**options, "data": folder, "source_lang": source, "target_lang": target}))
+        return {"source": made.source_dictionary, "target": made.target_dictionary}
+
+    return read
 
 
 def _of_dictionaries(

@@ -7,7 +7,7 @@ import copy
 
 import pytest
 import torch
-from fairseq import options, utils
+from fairseq import checkpoint_utils, options, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
@@ -22,12 +22,12 @@ from tests.integration.commands import SMALL
 DIRECTION = "translates? (de-en.*en-de|en-de.*de-en)"
 
 
-def plain_state(place):
-    """fairseq's Transformer, as the task of the package saves it: with digests and with the languages of the data."""
+def plain_state(place, task="capsule_translation", *more):
+    """fairseq's Transformer as a task saves it; that of the package with digests and with the languages of the data."""
     names = ["--arch", "transformer", *SMALL, *SHORT, "--optimizer", "adam", "--lr", "0.1"]
-    arguments = [str(place.data), "--task", "capsule_translation", *SETTINGS, *names]
+    arguments = [str(place.data), "--task", task, *more, *SETTINGS, *names]
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
-    assert cfg.task.source_lang is None
+    assert more or cfg.task.source_lang is None
     task = setup_task(cfg.task)
     state = place.state()
     state["model"] = utils.move_to_cpu(task.build_model(cfg.model).state_dict())
@@ -69,6 +69,18 @@ def test_no_way_in_accepts_a_foreign_checkpoint(place, states, way, kind, change
         return  # other parameters than the good one
     with pytest.raises(UserError, match=message):
         getattr(place, way)(path)
+
+
+def test_words_that_a_task_adds_to_the_dictionaries_are_no_other_words(place):
+    state = plain_state(place, "translation_from_pretrained_bart", *TASK[2:], "--langs", "en,de")
+    assert len(state["model"]["encoder.embed_tokens.weight"]) > len(place.task.source_dictionary)
+    path = place.write("pretrained.pt", state)
+    for overrides in ({}, {"data": str(place.data)}):  # fairseq-validate
+        checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
+    assert load_model(path, place.data)[0]
+    state["model"]["encoder.embed_tokens.weight"] = state["model"]["encoder.embed_tokens.weight"][:-1]
+    with pytest.raises(UserError, match="its encoder's dictionary has .* entries, but that of"):
+        load_model(place.write("smaller.pt", state), place.data)
 
 
 @pytest.mark.parametrize("task", ["translation", "capsule_translation"])
