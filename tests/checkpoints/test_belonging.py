@@ -4,7 +4,9 @@
 """
 
 import copy
+from pathlib import Path
 
+import fairseq_cli
 import pytest
 import torch
 from fairseq import checkpoint_utils, options, utils
@@ -58,6 +60,12 @@ def test_what_our_tasks_train_says_its_words_and_languages(states):
     assert ours.digests == plain.digests and ours.digests.keys() == {"source", "target"}
     assert ours.sizes == plain.sizes and not ours.reverses
     assert states["fairseq's"]["cfg"]["task"]["source_lang"] == "en"
+
+
+def test_every_command_of_fairseq_that_loads_translation_models_is_a_way():
+    modules = Path(fairseq_cli.__file__).parent.glob("*.py")
+    loading = {module.stem for module in modules if "load_model_ensemble" in module.read_text(encoding="utf-8")}
+    assert loading - {"eval_lm"} <= set(WAYS)  # eval_lm: language models
 
 
 @pytest.mark.parametrize("change, message", [(foreign_words, "other words than those of"), (reversed_state, DIRECTION)])

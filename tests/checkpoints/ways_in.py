@@ -9,11 +9,12 @@ from fairseq.data import indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
 from fairseq.trainer import Trainer
-from fairseq_cli import generate
+from fairseq_cli import generate, interactive, validate
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_capsule import hub
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+from fairseq_capsule.root_logger import unchanged_root_logger
 from fairseq_capsule_lab import cli
 from tests.integration.commands import SMALL
 from tests.zoo import make_sentences, make_task
@@ -102,6 +103,22 @@ class Place:
     def generate_ensemble(self, checkpoint):
         self.generate(f"{self.good}:{checkpoint}")
 
+    def interactive(self, checkpoint):
+        (self.folder / "input").write_text("w1 w2\n")
+        words = [self.data, *TASK, "--path", checkpoint, "--cpu", "--beam", 1, "--max-len-b", 2]
+        words += ["--input", self.folder / "input"]
+        parser = options.get_interactive_generation_parser()
+        interactive.main(options.parse_args_and_arch(parser, [str(word) for word in words]))
+
+    def validate(self, checkpoint):
+        words = [self.data, "--task", "translation", "--path", checkpoint, *SETTINGS]
+        parser = options.get_validation_parser()
+        with unchanged_root_logger():
+            validate.main(options.parse_args_and_arch(parser, [str(word) for word in words]))
+
+    def hub_ensemble(self, checkpoint):
+        hub.load([self.good, checkpoint], self.data).translate("w1 w2", beam=1, max_len_b=2)
+
     def restore_file(self, checkpoint):
         cfg = copy.deepcopy(self.cfg.checkpoint)
         with open_dict(cfg):
@@ -110,4 +127,7 @@ class Place:
         checkpoint_utils.load_checkpoint(cfg, self.trainer)
 
 
-WAYS = ["size", "average", "hub_load", "from_pretrained", "generate", "generate_ensemble", "restore_file"]
+WAYS = [
+    *("size", "average", "hub_load", "hub_ensemble", "from_pretrained"),
+    *("generate", "generate_ensemble", "interactive", "validate", "restore_file"),
+]
