@@ -65,7 +65,7 @@ def test_what_our_tasks_train_says_its_words_and_languages(states):
 def test_every_command_of_fairseq_that_loads_translation_models_is_a_way():
     modules = Path(fairseq_cli.__file__).parent.glob("*.py")
     loading = {module.stem for module in modules if "load_model_ensemble" in module.read_text(encoding="utf-8")}
-    assert loading - {"eval_lm"} <= set(WAYS)  # eval_lm: language models
+    assert loading - {"eval_lm", "hydra_validate"} <= set(WAYS)  # of language models; the same as validate
 
 
 @pytest.mark.parametrize("change, message", [(foreign_words, "other words than those of"), (reversed_state, DIRECTION)])
