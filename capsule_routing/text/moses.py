@@ -25,7 +25,7 @@ _STAND_INS = {
     "Ll": "".join(map(chr, range(0x2C30, 0x2C5F))),
     "Nd": "".join(map(chr, range(0x07C0, 0x07CA))),  # NKo
 }
-_OTHER_STAND_INS = "".join(map(chr, range(0xA500, 0xA60C)))  # Vai, which has no case
+_OTHER_STAND_INS = "".join(map(chr, range(0x1401, 0x166D)))  # Canadian syllables, which have no case
 _HIDDEN = regex.compile(r"[\p{C}\s]")  # may be dropped, or become spaces
 
 

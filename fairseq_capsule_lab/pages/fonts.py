@@ -15,11 +15,11 @@ BOXES = "Last Resort High-Efficiency"  # matplotlib's own, with a box for every 
 def families(texts: Iterable[str]) -> list[str]:
     """Return the names of fonts that together have the characters of texts, as far as such fonts are installed."""
     characters = {character for text in texts for character in text if character.isprintable()}
-    lacking = characters - _characters(font_manager.findfont(USUAL))
-    further, missing = _further(lacking)
+    unusual = characters - _characters(font_manager.findfont(USUAL))
+    further, missing = _further(unusual)
     if missing:
         _add_new_fonts()
-        further, _ = _further(lacking)
+        further, _ = _further(unusual)
     return [USUAL, *further]
 
 
