@@ -183,8 +183,11 @@ def _reader(state: Mapping[str, Any]) -> Optional[Callable[[str, Languages], Map
     config = state.get("cfg") or {}
     task = config.get("task") if config else state.get("args")
     options = dict(task) if isinstance(task, Mapping) else dict(vars(task or Namespace()))
-    kind = TASK_REGISTRY.get(options.get("_name") or options.get("task"))
-    if not isinstance(kind, type) or not issubclass(kind, TranslationTask) or kind.__init__ is TranslationTask.__init__:
+    found = TASK_REGISTRY.get(options.get("_name") or options.get("task"))
+    if not isinstance(found, type) or not issubclass(found, TranslationTask):
+        return None
+    kind: Any = found
+    if kind.__init__ is TranslationTask.__init__:
         return None
 
     def read(folder: str, languages: Languages) -> Mapping[str, Dictionary]:

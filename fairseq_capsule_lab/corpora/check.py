@@ -198,8 +198,8 @@ class Check:
                 first = first or number
                 unknown += words.count(dictionary.unk())
                 lines_with += 1
-                text = " ".join(of_line).replace("@@ ", "")
-                not_composed += compose(text) != text
+                joined = " ".join(of_line).replace("@@ ", "")
+                not_composed += compose(joined) != joined
             tokens += len(words)
             yield line if self.final else tuple(words)
         share = 100 * unknown / max(1, tokens)
