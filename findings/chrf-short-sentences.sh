@@ -5,10 +5,10 @@
 # Seen: "Yes" against "Yes" has 100 in sacrebleu and 50 in torchmetrics and nltk; a two-character Chinese word has 33.
 #     Over a file of short and long lines nltk prints another figure again.
 # Why: chrF is a mean over n-grams of 1 to 6 characters. A text of three characters has no 4-gram. sacrebleu leaves out the
-#     orders that a side does not have; the other two count them as 0. Besides, nltk's corpus_chrf is the mean of the sentences'
-#     scores, so that a line of one word weighs as much as one of fifty, and sacrebleu's adds up the n-grams of all lines.
+#     orders that a side does not have; the other two count them as 0. Besides, nltk's corpus_chrf is the mean of the
+#     scores of the lines, so that one word weighs as much as fifty; sacrebleu's adds up the n-grams of all lines.
 # Consequence: chrF by sentence, which rerankers, minimum Bayes risk decoding and filters use, ranks short lines far too low,
-#     most of all in Chinese and Japanese. Figures of different libraries can't be compared.
+#     most of all in Chinese and Japanese. Figures of different libraries cannot be compared.
 # Instead: use sacrebleu for corpora and for sentences.
 set -euo pipefail
 

@@ -2,8 +2,8 @@
 # ctranslate2: the score of a translation with a target prefix is divided by a length that includes the prefix.
 #
 # Expected: the score is the mean log probability of all tokens, prefix included, or that of the tokens which were searched.
-# Seen: the sum counts only the searched tokens, the length counts the prefix as well. A prefix of 6 words and a translation
-#     of 2 more has a score of about a third of the mean. transformers 5.24 divides by the searched tokens.
+# Seen: the sum counts only the searched tokens, the length counts the prefix as well. With 6 forced words and 4 found ones
+#     the score is less than half of the mean of the latter. transformers 5.24 divides by the searched tokens.
 # Why: the scores of forced steps are not added up, but the steps count for the length penalty.
 # Consequence: the longer the forced part, the better the score, whatever the translation: interactive translation, forced
 #     terms, language tokens of NLLB or M2M-100, and teacher-forced sampling. A threshold on scores, or a choice between
@@ -25,45 +25,38 @@ import numpy
 from ctranslate2.specs import TransformerSpec
 
 WIDTH, WORDS = 8, ["<unk>", "<s>", "</s>", *(f"w{i}" for i in range(17))]
-generator = numpy.random.default_rng(1)
+random = numpy.random.default_rng(9)
 
 
-def fill(layer, rows, columns):
-    layer.weight = generator.normal(size=(rows, columns)).astype("float32") * 0.7
-    layer.bias = numpy.zeros(rows, "float32")
-
-
-def fill_block(block, sizes):
-    for layer, (rows, columns) in sizes:
-        fill(layer, rows, columns)
-    block.layer_norm.gamma, block.layer_norm.beta = numpy.ones(WIDTH, "float32"), numpy.zeros(WIDTH, "float32")
-
-
-def save_small_model(folder):
+def small_model():
     """A Transformer of one layer a side, with random weights and a leaning to end."""
     model = TransformerSpec.from_config((1, 1), 2)
-    for embeddings in model.encoder.embeddings[0], model.decoder.embeddings:
-        embeddings.weight = generator.normal(size=(len(WORDS), WIDTH)).astype("float32")
-    for side in model.encoder, model.decoder:
-        side.layer_norm.gamma, side.layer_norm.beta = numpy.ones(WIDTH, "float32"), numpy.zeros(WIDTH, "float32")
-        layer = side.layer[0]
-        own = layer.self_attention
-        fill_block(own, zip(own.linear, [(3 * WIDTH, WIDTH), (WIDTH, WIDTH)], strict=True))
-        fill_block(layer.ffn, [(layer.ffn.linear_0, (16, WIDTH)), (layer.ffn.linear_1, (WIDTH, 16))])
     across = model.decoder.layer[0].attention
-    fill_block(across, zip(across.linear, [(WIDTH, WIDTH), (2 * WIDTH, WIDTH), (WIDTH, WIDTH)], strict=True))
-    fill(model.decoder.projection, len(WORDS), WIDTH)
+    norms, linears = [across.layer_norm], [(model.decoder.projection, len(WORDS), WIDTH)]
+    linears += zip(across.linear, (WIDTH, 2 * WIDTH, WIDTH), [WIDTH] * 3, strict=True)
+    for side in model.encoder, model.decoder:
+        own, inner = side.layer[0].self_attention, side.layer[0].ffn
+        norms += [side.layer_norm, own.layer_norm, inner.layer_norm]
+        linears += [(own.linear[0], 3 * WIDTH, WIDTH), (own.linear[1], WIDTH, WIDTH)]
+        linears += [(inner.linear_0, 16, WIDTH), (inner.linear_1, WIDTH, 16)]
+    for norm in norms:
+        norm.gamma, norm.beta = numpy.ones(WIDTH, "float32"), numpy.zeros(WIDTH, "float32")
+    for layer, rows, columns in linears:
+        layer.weight = random.normal(0, 0.7, (rows, columns)).astype("float32")
+        layer.bias = numpy.zeros(rows, "float32")
+    for embeddings in model.encoder.embeddings[0], model.decoder.embeddings:
+        embeddings.weight = random.normal(size=(len(WORDS), WIDTH)).astype("float32")
     model.decoder.projection.bias[WORDS.index("</s>")] = 5
     model.register_source_vocabulary(WORDS)
     model.register_target_vocabulary(WORDS)
     model.validate()
-    model.save(folder)
+    return model
 
 
-folder = str(Path(os.environ["FOLDER"], "model"))
-Path(folder).mkdir()
-save_small_model(folder)
-translator = ctranslate2.Translator(folder)
+folder = Path(os.environ["FOLDER"], "model")
+folder.mkdir()
+small_model().save(str(folder))
+translator = ctranslate2.Translator(str(folder))
 source, prefix = ["w4", "w9", "w2", "</s>"], [f"w{i}" for i in (5, 3, 8, 1, 7, 2)]
 
 print("ctranslate2", ctranslate2.__version__)

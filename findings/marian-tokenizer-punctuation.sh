@@ -32,8 +32,8 @@ sentencepiece.SentencePieceTrainer.train(
 spm = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
 pieces = [spm.id_to_piece(i) for i in range(len(spm))]
 (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate([*pieces, "<pad>"])}))
-files = {"source_spm": str(folder / "spm.model"), "target_spm": str(folder / "spm.model"), "vocab": str(folder / "vocab.json")}
-tokenizer = MarianTokenizer(**files, source_lang="en", target_lang="de")
+model, vocabulary = str(folder / "spm.model"), str(folder / "vocab.json")
+tokenizer = MarianTokenizer(source_spm=model, target_spm=model, vocab=vocabulary, source_lang="en", target_lang="de")
 
 
 def read(text):

@@ -6,7 +6,7 @@
 # Why: "rouge" compares the sets of the n-grams, and for ROUGE-L the set of the words of the common subsequence, so that a
 #     repeated word costs nothing. That is its default; its option exclusive=False counts.
 # Consequence: loops, the typical error of an undertrained decoder, do not lower the score, and a repetition penalty seems
-#     useless. Papers that used "rouge" can't be compared with others.
+#     useless. Papers that used "rouge" cannot be compared with others.
 # Instead: compute ROUGE with rouge-score, or with Rouge(exclusive=False).
 set -euo pipefail
 
