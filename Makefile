@@ -12,7 +12,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
 	capsule_routing fairseq_capsule fairseq_capsule_lab experiments/*.* experiments/tables experiments/benchmarks experiments/workflow \
-	scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples tests
+	scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples findings tests
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
@@ -60,7 +60,7 @@ lint-types: install-lint
 	.venv/bin/mypy
 
 lint-shell: install-lint
-	.venv/bin/shellcheck scripts/*.sh experiments/*.sh experiments/benchmarks/*.sh .ci/run
+	.venv/bin/shellcheck scripts/*.sh experiments/*.sh experiments/benchmarks/*.sh findings/*.sh .ci/run
 
 lint-prose: install-lint
 	.venv/bin/codespell
