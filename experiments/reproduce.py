@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from experiments.tables.steps import Work
 
 NAME = "reproduce.sh"
+MAX_TOKENS = (
+    "Tokens that a GPU takes at once, at most; the paper's batch stays.  [default: the paper's, of smaller GPUs]"
+)
 CORES = 8  # of a training on a cluster, unless its profile says otherwise
+H100 = "by the speeds of docs/speed.md, with --precision bf16 --max-tokens 32768; without these options it takes longer"
 SEEDS = whole_numbers(1, MOST_SEED)
 BASELINE = (
     "Use it in place of the Transformer that rows start from or learn from. Prepare the data with its codes and "
@@ -48,8 +52,10 @@ BASELINE = (
     "--launcher", given, "local|slurm|PROFILE", "This machine, or the folder of a Snakemake profile.", default="local"
 )
 @option("--cores", positive_int, "N", "Cores of this machine.  [default: all]")
+@option("--precision", click.Choice(["fp16", "bf16"]), "fp16|bf16", "Of trainings on GPUs.  [default: float32]")
+@option("--max-tokens", positive_int, "N", MAX_TOKENS)
 @USER_DIR
-@flag("--dry-run", "Print every command with its GPUs, memory and minutes, and run nothing.")
+@flag("--dry-run", "Print every command with its GPUs, memory and limit of minutes, and their cost; run nothing.")
 @click.option("--print", "only_print", is_flag=True, help="Print the table from its results so far, and run nothing.")
 @flag("--figure", "Also draw the table, if its definition says how.")
 @flag("--curves", "Also write the learning curves of its rows, with bands over seeds.")
@@ -64,6 +70,8 @@ def reproduce(
     baseline: Path | None,
     launcher: str,
     cores: int | None,
+    precision: str | None,
+    max_tokens: int | None,
     dry_run: bool,
     only_print: bool,
     figure: bool,
@@ -79,9 +87,9 @@ def reproduce(
         return
     one_of({"--print": only_print or None, "--dry-run": dry_run or None})
     source = click.get_current_context().get_parameter_source
-    for name in ("rows", "seeds", "baseline", "launcher", "cores") if only_print else ():
+    for name in ("rows", "seeds", "baseline", "launcher", "cores", "precision", "max_tokens") if only_print else ():
         if source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name}: --print prints all results so far; leave it out")
+            raise click.UsageError(f"--{name.replace('_', '-')}: --print prints all results so far; leave it out")
     definition = definitions.load_table(table)
     if figure and not definition.figure:
         raise UserError(f"--figure: the definition of {definition.name} does not say what to draw; omit the option")
@@ -92,7 +100,7 @@ def reproduce(
 
         from experiments.tables import jobs
         from experiments.tables.runs import Workspace
-        from experiments.tables.steps import work_of
+        from experiments.tables.steps import total, work_of
 
         user_dir = click.get_current_context().meta.get("user_dir")
         plugin = Path(os.path.abspath(user_dir)) if user_dir else None
@@ -100,11 +108,16 @@ def reproduce(
         workspace = Workspace(runs.absolute(), data.absolute(), Path.cwd(), plugin)
         gpus = None if profile else torch.cuda.device_count()
         threads = cores or (CORES if profile else processes.cores())
-        work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads)
+        training = (precision or "", max_tokens or 0)
+        work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads, *training)
         work.refuse_wrong_plugins()
         if dry_run:
-            for step in jobs.missing(work.steps(), work.cells, workspace.runs):
+            steps = jobs.missing(work.steps(), work.cells, workspace.runs)
+            for step in steps:
                 print(step)
+            print(f"# {total(steps)}, without evaluation")
+            if any(step.gpu_hours for step in steps):
+                print(f"# {H100}")
             return
         work.refuse_missing_corpora()
         failed = _run(work, runs, baseline, profile, runs.absolute() / scale / f"tables/{definition.name}.steps.json")

@@ -38,6 +38,7 @@ class Step:
         needs: the files that it reads.
         prints: the output is the last line that the command prints.
         threads, gpus, megabytes, minutes: its resources; the last two are guesses, for a cluster.
+        gpu_hours, cpu_hours, gigabytes: its cost, as far as experiments/tables/costs.py counts it.
     """
 
     kind: str
@@ -50,6 +51,9 @@ class Step:
     gpus: int = 0
     megabytes: int = 4000
     minutes: int = 60
+    gpu_hours: float = 0
+    cpu_hours: float = 0
+    gigabytes: float = 0
 
     @property
     def line(self) -> str:

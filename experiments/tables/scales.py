@@ -16,12 +16,10 @@ class Regime:
     Attributes:
         overrides: for every such run.
         average: options of `fairseq-capsule average`; if empty, the last checkpoint is measured.
-        hours: an estimate.
     """
 
     overrides: Words
     average: Words
-    hours: float
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,7 @@ class Setup:
 
     Attributes:
         configs, data: the folders under configs/ and under --data.
+        pairs: of the training set, about; 0 if unknown.
         licensed: the folder of a corpus that needs a licence; its path replaces `{licensed}` in `prepare`.
         prepare: the command that prepares the data.
         decode, distill, throughput, latency: options of evaluate.sh, distill.sh and the benchmarks.
@@ -40,6 +39,7 @@ class Setup:
 
     configs: str
     data: str
+    pairs: int
     licensed: str
     prepare: Words
     splits: Words
@@ -76,6 +76,7 @@ class Scale:
         return Setup(
             configs=configs,
             data=merged.get("data", configs),
+            pairs=int(merged.get("pairs", 0)),
             licensed=merged.get("licensed", ""),
             prepare=_words(merged, "prepare") or (f"scripts/prepare-{configs}.sh",),
             splits=_words(merged, "splits") or ("test",),
@@ -107,4 +108,4 @@ def _words(group: Mapping[str, Any], name: str) -> Words:
 
 
 def _regime(group: Mapping[str, Any]) -> Regime:
-    return Regime(_words(group, "overrides"), _words(group, "average"), float(group.get("hours", 0)))
+    return Regime(_words(group, "overrides"), _words(group, "average"))

@@ -5,11 +5,12 @@ Words of commands hold absolute paths.
 
 import os
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError, one_line
-from experiments.tables import measures
+from experiments.tables import costs, measures
 from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
 from experiments.tables.jobs import Step
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace, task_of
@@ -17,7 +18,9 @@ from experiments.tables.scales import Scale
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.values import quoted
 
-MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
+# The limit of a job on a cluster: minutes, and a multiple of the hours that `costs` counts, for an H100. It is the
+# larger one in float32 or with the small batches of the papers' GPUs. A training that is stopped resumes.
+MINUTES_AT_LEAST, TIMES, TIMES_SLOW = 30, 2, 8
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Work:
     Attributes:
         gpus: how many there are; None for no limit.
         cores: of one training.
+        precision, max_tokens: of trainings on GPUs; the batch that a GPU takes at once, if it is not the paper's.
         runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
         evaluated: pairs of a run's name and a test set.
         measured: for a run's name and a source of `measures`, the runs whose translations it reads.
@@ -36,6 +40,8 @@ class Work:
 
     gpus: Optional[int]
     cores: int
+    precision: str = ""
+    max_tokens: int = 0
     runs: Dict[str, Run] = field(default_factory=dict)
     trained: Dict[str, Run] = field(default_factory=dict)
     evaluated: Dict[Tuple[str, str], None] = field(default_factory=dict)
@@ -105,23 +111,29 @@ class Work:
         licensed = {"licensed": str(run.workspace.here / run.setup.licensed)}
         words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(run.corpus)]
         log = f"{run.scale}/log/prepare-{run.setup.data}.log"
-        return self._step("prepare", run, _prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
+        cost = {"cpu_hours": costs.preparation_hours(run), "gigabytes": costs.corpus_gigabytes(run)}
+        return self._step("prepare", run, _prepared(run), words, [], log=log, **cost)
 
     def _train(self, run: Run) -> Step:
         gpus = self._gpus(run)
         tokens = run.setup.effective_tokens
         data = run.teacher.folder.path / "distilled" if run.teacher else run.corpus
         words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
+        words += ["--precision", self.precision] if gpus and self.precision else []
         words += ["--effective-tokens", tokens] if tokens else []
         words += [CONFIGS / run.setup.configs / f"{run.config}.yaml", data / "bin", run.folder.path]
         words += [f"common.seed={run.seed}", *run.all_overrides]
+        if tokens and gpus and self.max_tokens:  # in as few parts as fit, and equal ones
+            words += [f"dataset.max_tokens={tokens // (gpus * ceil(tokens / gpus / self.max_tokens))}"]
         words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
         needs = [_prepared(run)]
         if run.baseline:
             words += [f"task.init_from_baseline={quoted(run.baseline.checkpoint)}"]
             needs += [_checkpoint(run.baseline)]
         needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
-        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, minutes=_minutes(run, 1))
+        cost = {"cpu_hours" if costs.is_tiny(run) else "gpu_hours": costs.training_hours(run)}
+        cost["gigabytes"] = costs.checkpoints_gigabytes(run)
+        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, **cost)
 
     def _average(self, run: Run) -> Step:
         words = ["fairseq-capsule", "average", run.folder.path, *run.regime.average, "--output", run.checkpoint]
@@ -131,9 +143,8 @@ class Work:
         words = [REPOSITORY / "scripts" / "distill.sh", *run.setup.distill, *measures.plugin_option(run)]
         words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
         output = f"{run.name}/distilled/manifest.tsv"
-        return self._step(
-            "distil", run, output, words, _decoding(run), gpus=self._gpus(run), minutes=_minutes(run, 0.1)
-        )
+        cost = {"cpu_hours" if costs.is_tiny(run) else "gpu_hours": costs.translation_hours(run)}
+        return self._step("distil", run, output, words, _decoding(run), gpus=self._gpus(run), **cost)
 
     def _evaluate(self, run: Run, split: str) -> Step:
         words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
@@ -141,9 +152,7 @@ class Work:
         output = _scores(run, split)
         log = f"{run.name}/log/evaluate-{split}.log"
         gpus = min(1, self._gpus(run))
-        return self._step(
-            "evaluate", run, output, words, _decoding(run), log=log, gpus=gpus, minutes=_minutes(run, 0.05)
-        )
+        return self._step("evaluate", run, output, words, _decoding(run), log=log, gpus=gpus)
 
     def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
         """Compare the translations of a run and another, or of several seeds of both."""
@@ -174,8 +183,11 @@ class Work:
         return self._step("measure", run, _measurement(run, source), words, needs, log=log, gpus=gpus, prints=True)
 
     def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
-        """A step of a run, with all cores and the memory of a training."""
+        """A step of a run, with all cores and the memory of a training, and a limit by its cost."""
+        hours = options.get("gpu_hours", 0) / max(1, options.get("gpus", 0)) + options.get("cpu_hours", 0)
         usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setup.memory}
+        times = TIMES if self.precision and self.max_tokens else TIMES_SLOW
+        usual["minutes"] = MINUTES_AT_LEAST + round(60 * times * hours)
         return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **options})
 
     def _gpus(self, run: Run) -> int:
@@ -213,9 +225,16 @@ class Work:
                 run.folder.adopt(baseline, task.source_lang, task.target_lang)
 
 
-def _minutes(run: Run, share: float) -> int:
-    """The minutes of a step that takes a share of a training's hours."""
-    return MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
+def total(steps: Sequence[Step]) -> str:
+    """The cost of steps, in one line."""
+    trainings = sum(step.kind == "train" for step in steps)
+    gpu_hours, cpu_hours, gigabytes = (
+        sum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
+    )
+    parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
+    parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
+    parts += [f"{cpu_hours:,.1f} hours of a CPU", f"{gigabytes:,.0f} GB of disk"]
+    return ", ".join(parts)
 
 
 def _checkpoint(run: Run) -> str:
@@ -248,6 +267,8 @@ def work_of(
     baseline: Optional[Path] = None,
     gpus: Optional[int] = None,
     cores: int = 8,
+    precision: str = "",
+    max_tokens: int = 0,
 ) -> Work:
     """The runs, comparisons and measurements of a table at a scale.
 
@@ -256,12 +277,13 @@ def work_of(
         baseline: a checkpoint that replaces the Transformer that rows start from or learn from.
         gpus: how many there are; None for no limit.
         cores: of one training.
+        precision, max_tokens: as in `Work`.
 
     Raises:
         UserError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
     """
     measures.require_measures(table)
-    work, runs = Work(gpus, cores), TableRuns(table, scale, workspace, baseline is not None)
+    work, runs = Work(gpus, cores, precision, max_tokens), TableRuns(table, scale, workspace, baseline is not None)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = runs.compared(row, column, seed)
         source = measures.MEASURES[column.measure].source

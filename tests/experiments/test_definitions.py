@@ -41,7 +41,7 @@ def test_every_run_can_start(scale, workspace):
         runs[run.setup.configs, run.config, names] = run
         assert (CONFIGS / run.setup.configs / f"{run.config}.yaml").is_file()
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
-        assert run.regime.hours > 0
+        assert run.setup.pairs > 0
         assert (REPOSITORY / run.setup.prepare[0]).is_file() and run.setup.decode
     for run in runs.values():
         config = composed_of(run)  # Hydra refuses unknown keys

@@ -1,5 +1,7 @@
 """`scripts/reproduce.sh`: what it prints, and what it refuses in one line."""
 
+import re
+
 import pytest
 
 from experiments.reproduce import main
@@ -56,7 +58,16 @@ def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path, monk
         assert command in printed
     assert ("gpu=1" in printed) == ("--gpus 1" in printed) == bool(gpus)
     assert "runtime=" in printed and "mem_mb=8000" in printed
-    assert all(line.count(" # gpu=") == 1 for line in printed.splitlines())  # one line a step
+    *steps, total = printed.splitlines()
+    assert all(line.count(" # gpu=") == 1 for line in steps)  # one line a step
+    assert re.fullmatch(r"# 6 trainings, \d\.\d hours of a CPU, \d GB of disk, without evaluation", total)
+
+
+def test_a_dry_run_ends_with_what_the_missing_steps_cost(capfd, tmp_path):
+    printed = dry_run(capfd, tmp_path, "duan-table1", "--rows", "Transformer-Base", "--precision", "bf16")
+    total, conditions = printed.splitlines()[-2:]
+    assert total == "# 2 trainings, 23 hours of one H100, 7.4 hours of a CPU, 123 GB of disk, without evaluation"
+    assert conditions.startswith("# by the speeds of docs/speed.md, with --precision bf16 --max-tokens 32768; ")
 
 
 def test_an_unknown_launcher_is_refused(capsys, tmp_path):
