@@ -20,6 +20,11 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 epoch`, `2 epochs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def missing_library(error: ModuleNotFoundError) -> UserError:
     """Name the extra of this package that installs what an import did not find."""
     library = str(error.name).partition(".")[0]

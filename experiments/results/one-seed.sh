@@ -1,5 +1,5 @@
-# The commands of results/one-seed.csv, from the root of the repository. They record earlier trainings: seed 1, the code of that time,
-# Python 3.11.7, torch 2.13.0+cpu, fairseq-fixed 0.12.3.1. Multi30k's texts are lower-cased, so the scores ignore case.
+# The commands of one-seed.csv, and of the rows of further.csv that name this file, from the root of the repository. They record
+# earlier trainings: seed 1, the code of that time, Python 3.11.7, torch 2.13.0+cpu, fairseq-fixed 0.12.3.1. Multi30k's texts are lower-cased, so the scores ignore case.
 # A pause is not an interruption: the process stopped for timings and went on.
 #
 # Signatures of Multi30k's scores:

@@ -96,8 +96,8 @@ def of_data(data: Path, checkpoint: Belonging, languages: Optional[Languages] = 
     """Return the words and the direction of binarised data that a checkpoint is to read.
 
     The direction is `languages` if they are given, otherwise that in the names of the files. Data of both directions
-    have that of the checkpoint. So do data of the other direction if the checkpoint was trained on such data: that was
-    asked for then. A missing or broken dictionary of a language is a UserError.
+    have that of the checkpoint. So do data of the other direction if the checkpoint was trained on such data: its
+    settings chose the direction. A missing or broken dictionary of a language is a UserError.
     """
     dictionaries, own, pairs = read_dictionaries(data), checkpoint.languages, language_pairs(data)
     if languages is None:
@@ -142,7 +142,7 @@ def refuse_other(checkpoint: Belonging, other: Belonging, languages: bool = True
 
 def refuse_several_directions(checkpoints: Sequence[Belonging]) -> None:
     """Raise a UserError if models that are used together translate in different directions, as far as that is known."""
-    known = [each for each in checkpoints if each.languages]
+    known = [checkpoint for checkpoint in checkpoints if checkpoint.languages]
     for other in known[1:]:
         if other.languages != known[0].languages:
             directions = f"translates {_written(other.languages)}, but {known[0].name} {_written(known[0].languages)}"

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Mapping, NamedTuple, Optional
 
-from capsule_routing.errors import UserError
+from capsule_routing.errors import UserError, counted
 
 LAST = "checkpoint_last.pt"
 
@@ -27,13 +27,13 @@ def restored_checkpoint(options: Any) -> Optional[Restored]:
     if not folder:  # no training
         return None
     restore_file = getattr(options, "restore_file", None) or LAST
-    found = Restored(restore_file, "restore_file")
+    restored = Restored(restore_file, "restore_file")
     if restore_file == LAST:
-        found = Restored(os.path.join(folder, LAST), "")
+        restored = Restored(os.path.join(folder, LAST), "")
         given = [name for name in ("continue_once", "finetune_from_model") if getattr(options, name, None)]
-        if given and not os.path.isfile(found.path):
-            found = Restored(getattr(options, given[0]), given[0])
-    return found if os.path.isfile(found.path) else None  # fairseq refuses or ignores a missing file
+        if given and not os.path.isfile(restored.path):
+            restored = Restored(getattr(options, given[0]), given[0])
+    return restored if os.path.isfile(restored.path) else None  # fairseq refuses or ignores a missing file
 
 
 def refuse_ended_training(restored: Restored, state: Mapping[str, Any], options: Any, limits: Any) -> None:
@@ -56,4 +56,4 @@ def refuse_ended_training(restored: Restored, state: Mapping[str, Any], options:
         if 0 < most <= number:
             more = f"give optimization.max_{unit} (--max-{unit}) above {number}"
             start = f"checkpoint.finetune_from_model (--finetune-from-model) in place of {restored.option}"
-            raise UserError(f"{restored.path} has {number} {unit}s; {more}, or {start}")
+            raise UserError(f"{restored.path} has {counted(number, unit)}; {more}, or {start}")

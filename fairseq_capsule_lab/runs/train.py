@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from capsule_routing.errors import UserError
+from capsule_routing.errors import UserError, counted
 from fairseq_capsule_lab.processes import command_line, handling, require_tools, show
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, RunFolder
@@ -150,7 +150,8 @@ class Training:
         if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
             loaded = next(filter(None, map(_LOADED.search, self._lines())), None)
             if loaded and any("done training in" in line for line in self._lines()):
-                reason = f"{loaded[1]} has {int(loaded[2]) - 1} epochs and {loaded[3]} updates"
+                epochs, updates = counted(int(loaded[2]) - 1, "epoch"), counted(int(loaded[3]), "update")
+                reason = f"{loaded[1]} has {epochs} and {updates}"
                 advice = (
                     f"optimization.max_epoch or max_update above that, or checkpoint.finetune_from_model={loaded[1]}"
                 )
@@ -158,7 +159,7 @@ class Training:
             raise self._failure(self._reason(status), "fix the cause and run the same command again")
         self.run.note_end(_now(), "finished")
         self.run.finish()
-        print(f"ready: {self.folder.path}, {self.run.resume_update} updates")
+        print(f"ready: {self.folder.path}, {counted(self.run.resume_update, 'update')}")
 
     def _lines(self) -> Iterator[str]:
         """Yield the lines that this start added to the log."""

@@ -157,4 +157,4 @@ def test_train_refuses_to_go_on_from_a_checkpoint_with_all_epochs(run):
     words = f"{ALONE['train'][0]} optimization.max_epoch=1"
     result = run("train", words, lambda task, state: None)
     assert result.status == 1
-    assert re.search(r"foreign.pt has 1 epochs; give optimization.max_epoch .* above 1, or", result.err)
+    assert re.search(r"foreign.pt has 1 epoch; give optimization.max_epoch .* above 1, or", result.err)
