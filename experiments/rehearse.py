@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Sequence
 
@@ -44,7 +45,7 @@ columns:
 rows:
   capsule-Transformer:
     run: capsule_transformer model._name=capsule_transformer_tiny optimization.max_update=4 optimization.update_freq=[1]
-      dataset.max_tokens=1024 checkpoint.save_interval_updates=2
+      dataset.max_tokens=1024 checkpoint.save_interval_updates=2 ++dataset.num_workers=0
 """
 
 
@@ -154,6 +155,17 @@ def last_line(path: Path) -> str:
     return (path.read_text(encoding="utf-8", errors="replace").splitlines() or ["nothing printed"])[-1]
 
 
+def has_saved(folder: Path, update: int) -> bool:
+    """Whether a training below a folder has saved all checkpoints of an update, or of a later one."""
+    for path in folder.rglob("checkpoint_[0-9]*_[0-9]*.pt"):
+        last = path.with_name("checkpoint_last.pt")  # fairseq copies it after it
+        if int(path.stem.split("_")[2]) >= update and last.exists():
+            ours, theirs = path.stat(), last.stat()
+            if ours.st_size == theirs.st_size and ours.st_mtime <= theirs.st_mtime:
+                return True
+    return False
+
+
 def size(path: Path) -> float:
     """The MB of a file, or of all files of a folder."""
     files = [path] if path.is_file() else path.rglob("*")
@@ -182,21 +194,17 @@ def rehearse(args: argparse.Namespace) -> None:
         every = ["checkpoint.save_interval_updates=1", f"optimization.max_update={updates}"]
         return [*every, "lr_scheduler.warmup_updates=4", *(SMALL if args.small else [])]
 
-    def saved(folder: Path, update: int) -> Callable[[], bool]:
-        paths = "checkpoint_[0-9]*_[0-9]*.pt"
-        return lambda: any(int(path.stem.split("_")[2]) >= update for path in folder.rglob(paths))
-
     words = [ROOT / "scripts/train-gpus.sh", "--cpu", 2, "--update-freq", tokens // step // 2]
     words += [CONFIG, data / "bin", runs / "gpus", *settings(args.updates)]
-    run_twice("train-gpus.sh", words, saved(runs / "gpus", args.updates // 2))
+    run_twice("train-gpus.sh", words, partial(has_saved, runs / "gpus", args.updates // 2))
     run("generate.sh", [ROOT / "scripts/generate.sh", "--last-updates", 2, *decoding, runs / "gpus", data, "en", "de"])
     words = [ROOT / "scripts/train.sh", "--gpus", 0, "--processes", 2, "--effective-tokens", tokens]
     words += [CONFIG, data / "bin", runs / "train", *settings(args.updates)]
-    run_twice("train.sh", words, saved(runs / "train", args.updates // 2))
+    run_twice("train.sh", words, partial(has_saved, runs / "train", args.updates // 2))
     table = out / "row.yaml"
     table.write_text(SMALL_TABLE if args.small else TABLE, encoding="utf-8")
     words = [ROOT / "scripts/reproduce.sh", table, "--data", out / "data", "--runs", runs]
-    run_twice("reproduce.sh", words, saved(runs / "paper", 2))
+    run_twice("reproduce.sh", words, partial(has_saved, runs / "paper", 2))
     report = report_of(rehearsal.rows, data, out)
     (out / "report.md").write_text(report, encoding="utf-8")
     print(report)

@@ -195,7 +195,9 @@ def composed(configs: str, config: str, overrides: Words) -> DictConfig:
         with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
             return compose(config, list(overrides))
     except HydraException as error:
-        raise UserError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
+        problem = str(error).splitlines()[0].rstrip(".")
+        remedy = "check the row; ++ before a setting also sets one that this file leaves out"
+        raise UserError(f"configs/{configs}/{config}.yaml: {problem}; {remedy}") from error
 
 
 def _without_defaults(configs: str, config: str, others: Words, overrides: Sequence[str]) -> Words:

@@ -1,15 +1,16 @@
 """The tokens of binarised files are read in pieces of any size, in bounded memory."""
 
+import os
 import tracemalloc
 
 import numpy as np
 import pytest
 import torch
-from fairseq.data.indexed_dataset import MMapIndexedDataset, make_builder
+from fairseq.data.indexed_dataset import MMapIndexedDataset, best_fitting_int_dtype, make_builder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.data.binarised import BinarisedText, BrokenFile, recompute_offsets
+from fairseq_capsule.data.binarised import HEADER_SIZE, BinarisedText, BrokenFile, recompute_offsets
 
 
 def write(folder, sizes):
@@ -74,3 +75,36 @@ def test_offsets_above_2_gib_are_computed_again(tmp_path, monkeypatch, gibibytes
     index.with_suffix(".bin").write_bytes(b"short")
     with pytest.raises(BrokenFile, match=f"5 bytes, but train.en-de.de.idx needs {2 * length * len(sizes)}"):
         recompute_offsets(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words, dtype, tokens", [(44_000, np.uint16, 60), (70_000, np.uint32, 30)])
+def test_36_million_sentences_are_read_and_checked(tmp_path, monkeypatch, words, dtype, tokens):
+    """As many as WMT14 English-French has. The file of tokens is sparse: only its last sentence has words."""
+    monkeypatch.setattr("fairseq.data.indexed_dataset._warmup_mmap_file", lambda path: None)  # it reads all
+    assert best_fitting_int_dtype(words) == dtype
+    index, last = tmp_path / "train.en-fr.fr.idx", np.arange(4, 4 + tokens, dtype=dtype)
+    sizes = np.full(36_000_000, tokens, np.int32)
+    offsets = np.arange(len(sizes)) * last.nbytes
+    with MMapIndexedDataset.Index.writer(str(index), dtype) as writer:
+        writer.write([])
+    head = index.read_bytes()[:HEADER_SIZE]
+    with open(index, "wb") as stream:  # as `fairseq-preprocess --workers` does; it takes a minute and a GB for it
+        stream.write(head[:-8] + len(sizes).to_bytes(8, "little") + sizes.tobytes())
+        stream.write(offsets.astype(np.int32).astype(np.int64).tobytes())
+    with open(index.with_suffix(".bin"), "wb") as stream:
+        stream.truncate(len(sizes) * last.nbytes)
+        stream.seek(-last.nbytes, os.SEEK_END)
+        stream.write(last.tobytes())
+    assert index.with_suffix(".bin").stat().st_size > 1 << 32
+    with pytest.raises(BrokenFile, match="wrong above 2 GiB"):
+        BinarisedText(index)
+    recompute_offsets(tmp_path)
+    text = BinarisedText(index)
+    assert (text.sentences, text.tokens) == (len(sizes), tokens * len(sizes))
+    assert MMapIndexedDataset(str(index.with_suffix("")))[len(sizes) - 1].tolist() == last.tolist()
+    text.require_known_tokens(words)
+    with pytest.raises(
+        BrokenFile, match=f"token {text.tokens} has the number {last.max()}, but the dictionary has 0 to"
+    ):
+        text.require_known_tokens(int(last.max()))

@@ -180,7 +180,9 @@ def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, wor
 
 
 def test_an_override_that_is_not_a_setting_is_refused():
-    with pytest.raises(UserError, match="configs/toy/transformer.yaml: Could not override 'model.colour'"):
+    with pytest.raises(
+        UserError, match="configs/toy/transformer.yaml: Could not override 'model.colour'; .* \\+\\+ before a setting"
+    ):
         composed("toy", "transformer", ("model.colour=red",))
     with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):
         composed("toy", "nothing", ())
