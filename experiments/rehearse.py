@@ -83,8 +83,9 @@ class Rehearsal:
         """
         log = self.out / "log" / f"{len(self.rows):02d}-{stage.split()[0].replace('/', '-')}.log"
         log.parent.mkdir(exist_ok=True)
-        # No sum is known: the archives are synthetic.
-        environment = {**os.environ, "CAPSULE_CHECKSUMS": os.devnull, "CUDA_VISIBLE_DEVICES": ""}
+        path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"  # without an active environment too
+        # No checksum is known of synthetic archives.
+        environment = {**os.environ, "PATH": path, "CAPSULE_CHECKSUMS": os.devnull, "CUDA_VISIBLE_DEVICES": ""}
         waiting = [mark for mark in marks if not mark.exists()]
         with log.open("wb") as stream:
             process = subprocess.Popen(

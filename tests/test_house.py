@@ -65,6 +65,8 @@ ALLOWED = {
         **dict.fromkeys(("authors_layer", "benchmarks", "claims", "compare_forks", "gradient_norms"), set()),
         **dict.fromkeys(("pack_results", "tables"), set()),
         "reproduce": {"tables"},
+        "synthetic_text": set(),
+        "rehearse": {"synthetic_text"},
     },
 }
 # Imports by name, when a function is called: the hub's pages.

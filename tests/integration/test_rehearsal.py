@@ -6,11 +6,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from experiments.synthetic_text import pairs
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
 
+@pytest.mark.slow  # two minutes of CPU time: nothing that is killed can be warm
 def test_wmt14_is_prepared_trained_and_translated_although_each_command_is_killed(tmp_path):
     checkout = copy_checkout(tmp_path, "fairseq_capsule", "fairseq_capsule_lab", "experiments")
     for name in ("fairseq-capsule", "python"):  # what is killed is not warm: that would leave what it started
@@ -24,7 +27,7 @@ def test_wmt14_is_prepared_trained_and_translated_although_each_command_is_kille
         "OMP_NUM_THREADS": "1",
     }
     finished = subprocess.run(
-        list(map(str, command)), cwd=checkout, env=environment, capture_output=True, text=True, timeout=500
+        list(map(str, command)), cwd=checkout, env=environment, capture_output=True, text=True, timeout=2000
     )
     assert finished.returncode == 0, finished.stderr
     report = (checkout / "out/report.md").read_text(encoding="utf-8")
