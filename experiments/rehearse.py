@@ -1,7 +1,7 @@
 """Rehearse WMT14 English-German on a CPU, with synthetic text: prepare it, train, average, translate, make a table.
 
     python experiments/rehearse.py --pairs 4500000 OUT          # a Base model; hours
-    python experiments/rehearse.py --pairs 2000 --small OUT     # a small model; about a minute
+    python experiments/rehearse.py --pairs 2000 --small OUT     # a small model; some minutes
 
 Archives with WMT14's names and layout go through `prepare-wmt14-en-de.sh`. The capsule-Transformer of Duan et al. is
 trained with the paper's batch by `train-gpus.sh` and by `train.sh`, in two processes, and by `reproduce.sh` for one
@@ -192,8 +192,9 @@ def rehearse(args: argparse.Namespace) -> None:
     run("check-data", ["fairseq-capsule", "check-data", data])
 
     def settings(updates: int) -> List[str]:
-        every = ["checkpoint.save_interval_updates=1", f"optimization.max_update={updates}"]
-        return [*every, "lr_scheduler.warmup_updates=4", *(SMALL if args.small else [])]
+        every = max(1, updates // 5)  # a validation follows each checkpoint
+        words = [f"checkpoint.save_interval_updates={every}", f"optimization.max_update={updates}"]
+        return [*words, "lr_scheduler.warmup_updates=4", *(SMALL if args.small else [])]
 
     words = [ROOT / "scripts/train-gpus.sh", "--cpu", 2, "--update-freq", tokens // step // 2]
     words += [CONFIG, data / "bin", runs / "gpus", *settings(args.updates)]
