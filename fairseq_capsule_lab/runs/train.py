@@ -34,6 +34,7 @@ SHOWN = (
 _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
 _LOADED = re.compile(r"Loaded checkpoint (\S+) \(epoch ([0-9]+) @ ([0-9]+) updates\)")
 _CONSEQUENCE = re.compile(r"torch\.distributed|Connection (reset|closed) by peer")
+_KILLED = re.compile(r" *traceback : Signal ([0-9]+) \(SIG\w+\) received by PID .*")  # of torchrun
 _HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 _STOPPED = "stopped by a signal after update"  # of the task; another node may have received the signal
@@ -145,7 +146,7 @@ class Training:
         first, self.interrupted = not self.interrupted, True
         if self.child is None:
             return
-        workers = _children(self.child.pid) if self.plan.machines.launcher else [self.child.pid]
+        workers = children(self.child.pid) if self.plan.machines.launcher else [self.child.pid]
         if not first or not workers:
             self.child.terminate()
         for process in workers if first else []:
@@ -194,16 +195,20 @@ class Training:
         """Return the error that ended this start, not its consequences in other processes."""
         if not self.folder.has_room():
             return "No space left on device"
-        reason = last = ""
+        reason = last = lost = ""
         for last in self._lines():
-            error = _ERROR.fullmatch(last)
-            if error and not _CONSEQUENCE.search(last):
+            error, killed = _ERROR.fullmatch(last), _KILLED.fullmatch(last)
+            if killed:
+                status = -int(killed[1])
+            elif error and _CONSEQUENCE.search(last):
+                lost = "the connection to another process was lost, which failed or was killed"
+            elif error:
                 reason = error[1].rpartition(".")[2] + error[2]
             elif last.startswith(_HINTS):
                 reason += f" {last}"
         if not reason and status < 0:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
-        return as_settings(reason or last)
+        return as_settings(reason or lost or last)
 
     def _note(self, reason: str) -> None:
         if self.node == 0:
@@ -217,7 +222,7 @@ class Training:
         return UserError(f"{reason} (full log: {self.log}); {advice}")
 
 
-def _children(process: int) -> list[int]:
+def children(process: int) -> list[int]:
     """Return the processes that a process started."""
     files = Path("/proc").glob(f"{process}/task/*/children")
     return [int(number) for file in files for number in file.read_text().split()]
