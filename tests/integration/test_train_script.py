@@ -259,7 +259,7 @@ def test_a_signal_lets_two_processes_save(place, data):
     assert process.returncode == os.EX_TEMPFAIL, process.errors
     update = RunFolder(place.out).resume_update
     assert f"stopped by a signal after update {update}" in process.output
-    assert place.refused(process, f"interrupted (full log: {place.out}/train.log); ", f"resumes from update {update}\n")
+    assert place.refused(process, f"interrupted (full log: {place.out}/train.log); ", f"resumes from update {update}")
     assert starts(place.out)[-1]["end"]["how"] == "interrupted"
 
 
