@@ -60,7 +60,7 @@ lint-types: install-lint
 	.venv/bin/mypy
 
 lint-shell: install-lint
-	.venv/bin/shellcheck scripts/*.sh experiments/*.sh experiments/benchmarks/*.sh findings/*.sh .ci/run
+	.venv/bin/shellcheck scripts/*.sh experiments/*.sh experiments/benchmarks/*.sh examples/slurm/train.sbatch findings/*.sh .ci/run
 
 lint-prose: install-lint
 	.venv/bin/codespell

@@ -32,7 +32,10 @@ while [[ ${1:-} == -* ]]; do
 done
 [ $# -ge 3 ] || die "name CONFIG, DATA and OUT (see --help)"
 tasks=${SLURM_STEP_NUM_TASKS:-1}
-[ "$tasks" -le "${SLURM_STEP_NUM_NODES:-$tasks}" ] || die "srun started $tasks tasks on ${SLURM_STEP_NUM_NODES} nodes; give it --ntasks-per-node 1"
+if [ "$tasks" -gt "${SLURM_STEP_NUM_NODES:-$tasks}" ]; then
+    remedy="give it --ntasks-per-node 1; if each task has a folder of its own, set SLURM_STEP_NUM_TASKS=1 before $program"
+    die "srun started $tasks tasks on $SLURM_STEP_NUM_NODES nodes; $remedy"
+fi
 meeting=(--standalone)
 if [ "$nodes" != 1 ]; then
     first=${MASTER_ADDR:-$(scontrol show hostnames "${SLURM_JOB_NODELIST:?use srun, or set MASTER_ADDR}" | sed -n 1p)}
@@ -46,5 +49,7 @@ command=(torchrun "${meeting[@]}" --nproc-per-node "$processes" --no-python fair
     --config-dir "$(dirname "$1")" --config-name "$(basename "$1" .yaml)" "task.data=$2" "checkpoint.save_dir=$3"
     common.log_format=simple distributed_training.{distributed_init_method=env://,distributed_no_spawn=true}
     "${settings[@]}" "${@:4}")
+# torchrun passes SIGUSR1 on, after which all processes save and end. It gives them 30 seconds.
+export PET_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1
 printf '%q ' "${command[@]}" && echo
 exec "${command[@]}"

@@ -96,14 +96,21 @@ class Trainer(Seq2SeqTrainer):
 
     def prediction_step(self, model, inputs, *args, **options):
         inputs = self._prepare_inputs(inputs)
-        with torch.no_grad(), self.compute_loss_context_manager():
-            output = self.model(**inputs, output_logits=False)  # not its copies on several GPUs
-        nll = output.losses["nll_loss"].double()
-        tokens = (inputs["labels"] != -100).sum()
-        self.nll_and_tokens += torch.stack([nll * tokens, tokens])
+        number = len(inputs["labels"])
+        rows = torch.arange(number, device=self.args.device) + number * self.accelerator.process_index
+        kept = int(torch.isin(rows, self.accelerator.gather_for_metrics(rows)).sum())
+        if kept:
+            own = {name: value[:kept] for name, value in inputs.items()}
+            with torch.no_grad(), self.compute_loss_context_manager():
+                output = self.model(**own, output_logits=False)  # not its copies on several GPUs
+            nll = output.losses["nll_loss"].double()
+            tokens = (own["labels"] != -100).sum()
+            self.nll_and_tokens += torch.stack([nll * tokens, tokens])
         return super().prediction_step(model, inputs, *args, **options)
 
     def evaluation_loop(self, *args, metric_key_prefix="eval", **options):
+        # Several processes fill their last batches with sentences of the first ones. Seq2SeqTrainer would keep these.
+        self.gather_function = self.accelerator.gather_for_metrics
         self.nll_and_tokens = torch.zeros(2, dtype=torch.float64, device=self.args.device)
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **options)
         nll, tokens = self.accelerator.reduce(self.nll_and_tokens).tolist()

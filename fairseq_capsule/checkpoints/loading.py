@@ -1,7 +1,7 @@
 """Loading of fairseq's checkpoints. All commands, of fairseq and of this package, read them through `load`.
 
 It reads a file with torch's restricted unpickler, and checks its options before fairseq sees them (`safe_options`):
-fairseq evaluates several options as Python. Only this module patches fairseq:
+fairseq evaluates several options as Python. This module patches fairseq, as `tasks/stopping.py` alone does too:
 
 - In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours. torch itself stays as it is.
 - In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has loaded and broadcasts when several

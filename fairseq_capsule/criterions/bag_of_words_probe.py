@@ -32,8 +32,8 @@ class BagOfWordsProbeConfig(FairseqDataclass):
 class BagOfWordsProbe(FairseqCriterion):
     """Train a feed-forward predictor of the target's words on a frozen model.
 
-    It requires `--task capsule_translation`. With several processes it also requires `--ddp-backend legacy_ddp`:
-    PyTorch's own backend refuses a model without gradients.
+    It requires `--task capsule_translation`, which takes fairseq's `legacy_ddp` for several processes: torch's
+    DistributedDataParallel refuses a model without gradients.
 
     The predictor maps the vector to the size of the output embeddings, `d → 4d → C`. Its logits are products with these
     embeddings, which belong to the model and are frozen. The bag is the target without end of sentence. The loss of a

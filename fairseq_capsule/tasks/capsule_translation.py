@@ -30,7 +30,7 @@ from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.mechanisms.registry import active_mechanisms, routing_options
 from fairseq_capsule.models.parts import changed_parameters
 from fairseq_capsule.options import check_ranges, setting
-from fairseq_capsule.tasks import restart
+from fairseq_capsule.tasks import restart, stopping
 from fairseq_capsule.tasks.metric import check_metric
 from fairseq_capsule.tasks.repeats import WordsSoFar
 
@@ -69,6 +69,8 @@ class CapsuleTranslationTask(TranslationTask):
     Batches are rebuilt in each epoch, with a seed from its number. Therefore a run that was stopped and resumed in any
     epoch gives the same result as a run without a stop.
     """
+
+    stop: Optional[stopping.Stop] = None  # of a training
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Self:
@@ -110,7 +112,10 @@ class CapsuleTranslationTask(TranslationTask):
         """
         options["required_batch_size_multiple"] = 1
         batches = super().get_batch_iterator(dataset, *args, **options)
-        batches.__class__ = restart.ResumedBatches  # fairseq's method names the class of the iterator
+        batches.__class__ = restart.Batches  # fairseq's method names the class of the iterator
+        training = restart.options_of_training(self.cfg)
+        if training is not None and dataset is self.datasets.get(training.dataset.train_subset):
+            batches.accumulation = list(training.optimization.update_freq)
         return batches
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
@@ -143,6 +148,7 @@ class CapsuleTranslationTask(TranslationTask):
         training = None if from_checkpoint else restart.options_of_training(self.cfg)
         if training is not None:
             restart.begin_training(training)
+            self.stop = stopping.install()
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
         options = _options_of(cfg, "checkpoint")
@@ -188,6 +194,7 @@ class CapsuleTranslationTask(TranslationTask):
             criterion.attach(model)
         else:
             freeze_loss_heads(model, {})
+        restart.choose_wrapper(model, restart.options_of_training(self.cfg))
         return criterion
 
     def inference_step(self, generator: Any, models: Any, sample: Sample, *args: Any, **options: Any) -> Any:
@@ -204,6 +211,8 @@ class CapsuleTranslationTask(TranslationTask):
         interval = self.cfg.log_routing_interval
         if interval and update_num % interval == 0:
             output.update(routing_sums(self.model, sample["net_input"]))
+        if self.stop is not None:
+            self.stop.tell(output)
         return loss, sample_size, output
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
@@ -214,6 +223,8 @@ class CapsuleTranslationTask(TranslationTask):
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
+        if self.stop is not None:
+            self.stop.learn(logging_outputs)
         log_means(logging_outputs, "routing_")
 
 

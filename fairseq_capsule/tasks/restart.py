@@ -10,17 +10,19 @@ import hashlib
 import logging
 import os
 import sys
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from fairseq import checkpoint_utils
 from fairseq.data.iterators import EpochBatchIterator
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
+from torch import nn
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.restoring import restored_checkpoint
 from fairseq_capsule.criterions.routing_losses import NAME as ROUTING_LOSSES
+from fairseq_capsule.tasks.stopping import training_module
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,15 @@ def begin_training(options: DictConfig) -> None:
         vars(function).clear()
 
 
+def choose_wrapper(model: nn.Module, options: Any) -> None:
+    """Let fairseq average the gradients of several processes where a criterion alone is trained.
+
+    torch's DistributedDataParallel refuses a model without a parameter to train.
+    """
+    if options is not None and not any(parameter.requires_grad for parameter in model.parameters()):
+        options.distributed_training.ddp_backend = "legacy_ddp"
+
+
 def state(options: DictConfig) -> Dict[str, Any]:
     """Return what belongs to a checkpoint beside fairseq's own state."""
     counted = {name: float(value) for name, value in vars(_should_stop_early()).items() if name in ("best", "num_runs")}
@@ -84,8 +95,27 @@ def restore(saved: Mapping[str, Any], options: DictConfig) -> None:
         options.optimization.max_epoch = -1  # 0 is no limit
 
 
-class ResumedBatches(EpochBatchIterator):
-    """fairseq's batches of an epoch, which a training with another number of processes resumes at the right place."""
+class Batches(EpochBatchIterator):
+    """fairseq's batches of an epoch, which several processes share.
+
+    A training with another number of processes resumes at the right place. And every batch counts: if the last batch
+    that a process accumulates in an update is empty, fairseq divides by the words of the other processes alone.
+    """
+
+    accumulation: Sequence[int] = (1,)  # batches of an update, by epoch; the last number holds for all further epochs
+    offset = 0  # batches of the epoch before the start
+
+    def _get_iterator_for_epoch(self, epoch: int, shuffle: bool, *args: Any, offset: int = 0, **options: Any) -> Any:
+        self.offset = offset
+        return super()._get_iterator_for_epoch(epoch, shuffle, *args, offset=offset, **options)
+
+    def ordered_batches(self, epoch: int, *args: Any) -> List[List[int]]:
+        """Return the batches of this process, without an empty one that is not alone in its update."""
+        batches: List[List[int]] = super().ordered_batches(epoch, *args)
+        times = self.accumulation[min(epoch, len(self.accumulation)) - 1]
+        if batches and len(batches[-1]) == 0 and (len(batches) - 1 - self.offset) % times:
+            batches.pop()
+        return batches
 
     def state_dict(self) -> Dict[str, Any]:
         return {**super().state_dict(), "processes": self.num_shards}
@@ -103,10 +133,8 @@ class ResumedBatches(EpochBatchIterator):
 
 
 def _should_stop_early() -> Callable[..., bool]:
-    """Return fairseq's function, whose attributes count. It is in `__main__` under `python -m fairseq_cli.train`."""
-    from fairseq_cli import train  # imports the tasks
-
-    function: Callable[..., bool] = getattr(sys.modules["__main__"], "should_stop_early", train.should_stop_early)
+    """Return fairseq's function, whose attributes count."""
+    function: Callable[..., bool] = training_module().should_stop_early
     return function
 
 

@@ -14,6 +14,7 @@ from fairseq_capsule.testing.small_models import build_small, criterion_of, smal
 
 PLUGIN = Path(__file__).resolve().parents[1]
 UPDATES = (15, 26)  # the run stops after the first number, within an epoch
+STEPS = "--optimizer adam --lr 2e-3 --max-tokens 200".split()
 LETTERS = "abcdefghijkl"
 
 
@@ -26,9 +27,11 @@ def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Opti
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         _write_data(folder / "text")
+        words = [*options_of_training(arch, options), *options_of_losses(arch, options)]
         for name, stops in (("stopped", UPDATES), ("straight", UPDATES[1:])):
             for updates in stops:
-                _run("train", *_arguments(arch, options, folder, name, updates), "--user-dir", user_dir or PLUGIN)
+                stop = ("--max-update", updates, "--save-dir", folder / name, "--user-dir", user_dir or PLUGIN)
+                _run("train", folder / "text" / "bin", *words, *STEPS, *stop)
         files = (folder / name / "checkpoint_last.pt" for name in ("stopped", "straight"))
         stopped, straight = (checkpoint_utils.load_checkpoint_to_cpu(str(file))["model"] for file in files)
         assert stopped.keys() == straight.keys()
@@ -36,18 +39,22 @@ def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Opti
         assert not different, f"after resuming these parameters differ: {different}"
 
 
-def _arguments(arch: str, options: Mapping[str, Any], folder: Path, run: str, updates: int) -> List[Any]:
-    criterion, losses = criterion_of(build_small(arch, options))
-    settings = {**small_options(arch, options), **losses}
+def options_of_training(arch: str, options: Mapping[str, Any]) -> List[str]:
+    """Return the words of fairseq-train for a small model of an architecture, without a criterion."""
+    settings = small_options(arch, options)
     return [
-        folder / "text" / "bin",
-        *("--arch", arch, "--task", "capsule_translation", "--criterion", criterion),
+        *("--arch", arch, "--task", "capsule_translation"),
         *(f"--{name.replace('_', '-')}" for name, value in settings.items() if value is True),
         *(f"--{name.replace('_', '-')}={value}" for name, value in settings.items() if not isinstance(value, bool)),
-        *"--label-smoothing 0.1 --optimizer adam --lr 2e-3 --max-tokens 200 --cpu --seed 1 --num-workers 0".split(),
-        *"--no-epoch-checkpoints --no-progress-bar --log-format none".split(),
-        *("--max-update", updates, "--save-dir", folder / run),
+        *"--cpu --seed 1 --num-workers 0 --no-epoch-checkpoints --no-progress-bar --log-format none".split(),
     ]
+
+
+def options_of_losses(arch: str, options: Mapping[str, Any]) -> List[str]:
+    """Return the words of fairseq-train for the criterion with the losses of a model's mechanisms."""
+    criterion, losses = criterion_of(build_small(arch, options))
+    weights = [f"--{name.replace('_', '-')}={value}" for name, value in losses.items()]
+    return ["--criterion", criterion, "--label-smoothing", "0.1", *weights]
 
 
 def _write_data(folder: Path) -> None:

@@ -47,11 +47,12 @@ def train(
     precision: str,
     like_baseline: Path | None,
     dry_run: bool,
-) -> None:
+) -> int:
     """Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
 
     The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished
-    training.
+    training. After SIGTERM, SIGUSR1, SIGHUP or Ctrl-C it saves after the next update, and its status is 75; a second
+    signal ends it at once.
     """
     overrides = [word for word in words if OVERRIDE.match(word)]
     places = [word for word in words if not OVERRIDE.match(word)]
@@ -74,4 +75,4 @@ def train(
         like_baseline=like_baseline,
     )
     context = click.get_current_context()
-    runs.train(context.command_path, context.meta["words"], arguments, dry_run)
+    return runs.train(context.command_path, context.meta["words"], arguments, dry_run)

@@ -86,6 +86,7 @@ def _refuse_several_tasks(environment: Mapping[str, str]) -> None:
     tasks, nodes = (environment.get(f"SLURM_STEP_NUM_{what}", "1") for what in ("TASKS", "NODES"))
     if tasks.isdecimal() and nodes.isdecimal() and int(tasks) > int(nodes):
         remedy = "give srun --ntasks-per-node 1: the task of a node starts a process for each of its GPUs"
+        remedy += "; if each task has a folder of its own, set SLURM_STEP_NUM_TASKS=1 before train.sh"
         raise UserError(f"srun started {tasks} tasks on {nodes} nodes; {remedy}")
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 from capsule_routing.errors import UserError, counted
@@ -34,20 +34,26 @@ SHOWN = (
 _ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
 _LOADED = re.compile(r"Loaded checkpoint (\S+) \(epoch ([0-9]+) @ ([0-9]+) updates\)")
 _CONSEQUENCE = re.compile(r"torch\.distributed|Connection (reset|closed) by peer")
+_KILLED = re.compile(r" *traceback : Signal ([0-9]+) \(SIG\w+\) received by PID .*")  # of torchrun
 _HINTS = ("To append to your config", "Either remove + prefix")  # of Hydra, after its error
-_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_STOPPED = "stopped by a signal after update"  # of the task; another node may have received the signal
 _PERIOD = 0.2  # seconds between two looks at the log
 
 
-def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: bool = False) -> None:
-    """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
+def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: bool = False) -> int:
+    """Train, or continue a training, and print its progress. `program` and `words` are what the user called.
+
+    Returns:
+        0, or 75 if a signal ended the training: the same command goes on.
+    """
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(args, os.environ, dry_run)
     gpus = ",".join(planned.machines.gpus)
     folder = Folder(args.out, SCRIPT)
     if dry_run:
         show([*planned.command, *(planned.resuming if (folder.path / LAST).exists() else [])], gpus=gpus)
-        return
+        return 0
     refuse_foreign_start(planned.settings, planned.data, folder.path)
     refuse_long_validation(planned.settings, planned.data)
     environment = machine.child_environment(gpus)
@@ -60,7 +66,8 @@ def train(program: str, words: Sequence[str], args: TrainingArguments, dry_run: 
     with folder.locked() if planned.machines.node == 0 else contextlib.nullcontext():
         training = Training(program, folder, planned)
         if training.begin(command_line(program, words)):
-            training.end(training.supervise(environment))
+            return training.end(training.supervise(environment))
+    return 0
 
 
 class Training:
@@ -102,7 +109,10 @@ class Training:
         return True
 
     def supervise(self, environment: Mapping[str, str]) -> int:
-        """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
+        """Run the command and show the important lines of its log. Return its status.
+
+        A signal lets it save after its next update and end, a second one ends it at once.
+        """
         command = [*self.plan.command, *(self.plan.resuming if self.run.last_checkpoint.exists() else [])]
         show(command, gpus=",".join(self.plan.machines.gpus))
         with handling(_SIGNALS, self._interrupt):
@@ -116,8 +126,7 @@ class Training:
                     stderr=subprocess.STDOUT,
                     env={**environment, "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore"},
                     pass_fds=[self.folder.descriptor] if self.folder.descriptor >= 0 else [],
-                    # The terminal sends Ctrl-C to it too, but this process ends it.
-                    preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN),
+                    process_group=0,  # signals of the terminal and of Slurm end it through this process alone
                 )
             if self.interrupted:
                 self.child.terminate()
@@ -134,22 +143,36 @@ class Training:
                     time.sleep(_PERIOD)
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        self.interrupted = True
-        if self.child is not None:
+        first, self.interrupted = not self.interrupted, True
+        if self.child is None:
+            return
+        workers = children(self.child.pid) if self.plan.machines.launcher else [self.child.pid]
+        if not first or not workers:
             self.child.terminate()
+        for process in workers if first else []:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGUSR1)  # torchrun itself would end them after 30 seconds
 
-    def end(self, status: int) -> None:
-        """Record how this start ended; raise a UserError if it failed or was interrupted."""
-        if self.interrupted:
-            raise self._failure("interrupted", f"the same command resumes from update {self.run.resume_update}")
+    def end(self, status: int) -> int:
+        """Record how this start ended, and return the status: 0, or 75 after a signal.
+
+        Raises:
+            UserError: it failed.
+        """
+        finished = any("done training in" in line for line in self._lines())
+        if not finished and (self.interrupted or any(_STOPPED in line for line in self._lines())):
+            self._note("interrupted")
+            advice = f"the same command resumes from update {self.run.resume_update}"
+            print(f"{self.program}: interrupted (full log: {self.log}); {advice}", file=sys.stderr)
+            return os.EX_TEMPFAIL
         if self.node != 0:
             if status:
                 raise self._failure(self._reason(status), "see the first node")
-            return
+            return 0
         # fairseq's status is unreliable: it may be 0 after an error.
-        if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
+        if not finished or not self.run.last_checkpoint.exists():
             loaded = next(filter(None, map(_LOADED.search, self._lines())), None)
-            if loaded and any("done training in" in line for line in self._lines()):
+            if loaded and finished:
                 epochs, updates = counted(int(loaded[2]) - 1, "epoch"), counted(int(loaded[3]), "update")
                 reason = f"{loaded[1]} has {epochs} and {updates}"
                 advice = (
@@ -160,6 +183,7 @@ class Training:
         self.run.note_end(_now(), "finished")
         self.run.finish()
         print(f"ready: {self.folder.path}, {counted(self.run.resume_update, 'update')}")
+        return 0
 
     def _lines(self) -> Iterator[str]:
         """Yield the lines that this start added to the log."""
@@ -172,24 +196,37 @@ class Training:
         """Return the error that ended this start, not its consequences in other processes."""
         if not self.folder.has_room():
             return "No space left on device"
-        reason = last = ""
+        reason = last = lost = ""
         for last in self._lines():
-            error = _ERROR.fullmatch(last)
-            if error and not _CONSEQUENCE.search(last):
+            error, killed = _ERROR.fullmatch(last), _KILLED.fullmatch(last)
+            if killed:
+                status = -int(killed[1])
+            elif error and _CONSEQUENCE.search(last):
+                lost = "the connection to another process was lost, which failed or was killed"
+            elif error:
                 reason = error[1].rpartition(".")[2] + error[2]
             elif last.startswith(_HINTS):
                 reason += f" {last}"
         if not reason and status < 0:
             reason = f"killed by signal {-status}, perhaps because memory ran out"
-        return as_settings(reason or last)
+        return as_settings(reason or lost or last)
 
-    def _failure(self, reason: str, advice: str) -> UserError:
-        for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
-            rest.unlink(missing_ok=True)
+    def _note(self, reason: str) -> None:
         if self.node == 0:
+            for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
+                rest.unlink(missing_ok=True)
             with contextlib.suppress(UserError):  # the disk is full
                 self.run.note_end(_now(), reason)
+
+    def _failure(self, reason: str, advice: str) -> UserError:
+        self._note(reason)
         return UserError(f"{reason} (full log: {self.log}); {advice}")
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that a process started."""
+    files = Path("/proc").glob(f"{process}/task/*/children")
+    return [int(number) for file in files for number in file.read_text().split()]
 
 
 def as_settings(advice: str) -> str:

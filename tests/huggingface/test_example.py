@@ -1,5 +1,6 @@
 """examples/transformers_training: a plain model, its training resumed, and GDR on it, without fairseq."""
 
+import itertools
 import json
 import math
 import os
@@ -99,12 +100,47 @@ def test_white_space_at_an_end_is_no_piece(tmp_path, text):
     assert tokenizer(text).input_ids == tokenizer("der Hund").input_ids
 
 
+def write_texts(folder, **sizes):
+    """Write the first pairs of examples/parallel: as many in each split as `sizes` says."""
+    for language in ("en", "de"):
+        lines = iter((ROOT / f"examples/parallel/train.{language}").read_text(encoding="utf-8").splitlines())
+        for split, number in sizes.items():
+            text = "".join(f"{line}\n" for line in itertools.islice(lines, number))
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_two_processes_evaluate_each_sentence_once(tmp_path):
+    """Started as docs/transformers.md says, but on the CPU: accelerate sees no second GPU, so it needs --multi_gpu."""
+    write_texts(tmp_path, train=16, valid=5, test=5)
+    words = f"{SCRIPT} --data . {OPTIONS} --preset gdr_transformer_tiny --options".split()
+    words += [SIZES, *"--vocab_size 100 --max_steps 1 --learning_rate 0 --lr_scheduler_type constant".split()]
+    words += "--per_device_eval_batch_size 2 --output_dir".split()
+    launchers = {
+        "one": [sys.executable],
+        "torchrun": ["torchrun", "--standalone", "--nproc_per_node", "2"],
+        "accelerate": ["accelerate", "launch", "--num_processes", "2", "--multi_gpu"],
+    }
+    place = {
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    found = {}
+    for name, launcher in launchers.items():
+        done = subprocess.run(
+            [*launcher, *words, name], cwd=tmp_path, env={**os.environ, **place}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name / "test.txt").read_text(encoding="utf-8").count("\n") == 5
+        state = json.loads((tmp_path / name / "checkpoint-1/trainer_state.json").read_text())
+        found[name] = next(log["eval_nll"] for log in state["log_history"] if "eval_nll" in log)
+    assert found["torchrun"] == found["accelerate"] == pytest.approx(found["one"], rel=1e-6)
+
+
 @pytest.mark.slow
 def test_a_plain_model_is_trained_resumed_and_fine_tuned(tmp_path):
-    for language in ("en", "de"):
-        lines = (ROOT / f"examples/parallel/train.{language}").read_text(encoding="utf-8").splitlines()
-        for split, kept in (("train", lines[:16]), ("valid", lines[16:20]), ("test", lines[20:24])):
-            (tmp_path / f"{split}.{language}").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    write_texts(tmp_path, train=16, valid=4, test=4)
     plain = ("--output_dir", "plain", "--preset", "transformer_tiny", "--options", SIZES, "--vocab_size", "100")
     assert "BLEU = " in train(tmp_path, *plain, "--max_steps", "1")
     train(tmp_path, *plain, "--max_steps", "2")

@@ -1,11 +1,14 @@
-"""`scripts/train.sh` on a CPU. For GPUs and nodes, stubs record the arguments of fairseq and torchrun."""
+"""`scripts/train.sh` on a CPU. For GPUs, stubs record the arguments of fairseq and torchrun."""
 
+import contextlib
 import fcntl
 import os
 import re
 import shlex
 import shutil
 import signal
+import socket
+import time
 import zipfile
 from argparse import Namespace
 
@@ -15,6 +18,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_capsule_lab.processes import FORKS
 from fairseq_capsule_lab.runs import RunFolder
+from fairseq_capsule_lab.runs.train import children
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, ended, read
@@ -146,7 +150,7 @@ def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data
         "fairseq-hydra-train",
         f"""{real} "$@" | while read -r line; do
             echo "$line"
-            [[ $line != *"begin training epoch 2"* ]] || kill -KILL 0
+            [[ $line != *"begin training epoch 2"* ]] || kill -KILL $PPID 0
         done""",
     )
     command = (*SCRIPTED, data, "out")
@@ -234,6 +238,102 @@ def test_an_interruption_ends_the_training_too(place, data):
     wait_for(place.root / "child", process)
     process.terminate()
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == os.EX_TEMPFAIL
     assert "interrupted" in errors and "the same command resumes from update 0" in errors
     assert place.run("kill", "-0", (place.root / "child").read_text().strip()).returncode != 0
+
+
+def first_epoch(place, process):
+    """Wait until a training has saved its first epoch."""
+    wait_for(place.out / "checkpoint1.pt", process)
+
+
+def test_a_signal_lets_two_processes_save(place, data):
+    """The signal arrives at all processes of the group of train.sh, as from Slurm. Those of torchrun load data."""
+    place.path = f"{place.stubs}:{PATH}"
+    command = (*SCRIPTED, "--processes", 2, "optimization.max_epoch=0", "dataset.num_workers=1", data, "out")
+    process = place.start("scripts/train.sh", *command)
+    first_epoch(place, process)
+    os.killpg(process.pid, signal.SIGTERM)
+    ended(process)
+    assert process.returncode == os.EX_TEMPFAIL, process.errors
+    update = RunFolder(place.out).resume_update
+    assert f"stopped by a signal after update {update}" in process.output
+    assert place.refused(process, f"interrupted (full log: {place.out}/train.log); ", f"resumes from update {update}")
+    assert starts(place.out)[-1]["end"]["how"] == "interrupted"
+
+
+def tree(process):
+    """Return a process and all that it started."""
+    return [process, *(each for child in children(process) for each in tree(child))]
+
+
+def kill(processes):
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_named(place, data):
+    place.path = f"{place.stubs}:{PATH}"
+    process = place.start("scripts/train.sh", *SCRIPTED, "--processes", 2, "optimization.max_epoch=0", data, "out")
+    first_epoch(place, process)
+    (torchrun,) = children(process.pid)
+    kill(tree(children(torchrun)[1]))
+    ended(process)
+    assert place.refused(process, "killed by signal 9, perhaps because memory ran out (full log: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script, killed", [("train.sh", 0), ("train.sh", 1), ("train-gpus.sh", 1)])
+def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(place, data, script, killed):
+    """The nodes are two addresses of this machine. A signal to one of them ends both the second time."""
+    place.path = f"{place.stubs}:{PATH}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.2", 0))
+        meeting = {"MASTER_ADDR": "127.0.0.2", "MASTER_PORT": str(free.getsockname()[1]), "GLOO_SOCKET_IFNAME": "lo"}
+    config, *words = SCRIPTED
+    settings = [*(word for word in words if "=" in word), "optimization.max_epoch=0"]
+    ours = ("--gpus", 0, "--effective-tokens", 800) if script == "train.sh" else ("--cpu", 1)
+    command = (f"scripts/{script}", "--nodes", 2, *ours, config, data, "out", *settings)
+    started = [place.start(*command, NODE_RANK=str(node), **meeting) for node in range(2)]
+    first_epoch(place, started[0])
+    kill(tree(started[killed].pid))
+    for process in started:
+        ended(process)
+    assert started[killed].returncode == -signal.SIGKILL
+    other = started[1 - killed]
+    if script == "train.sh":
+        assert place.refused(other, "train.sh: the connection to another process was lost, which failed or was killed")
+        assert other.errors.endswith("; fix the cause and run the same command again\n" if killed else "first node\n")
+    else:
+        assert other.returncode == 1 and "Connection" in other.errors and "by peer" in other.errors
+
+    number = len(list(place.out.glob("checkpoint?*.pt")))
+    started = [place.start(*command, NODE_RANK=str(node), **meeting) for node in range(2)]
+    while len(list(place.out.glob("checkpoint?*.pt"))) <= number:
+        assert started[0].poll() is None
+        time.sleep(0.05)
+    os.kill(started[1].pid, signal.SIGUSR1)
+    for process in started:
+        ended(process)
+        assert process.returncode == (os.EX_TEMPFAIL if script == "train.sh" else 1), process.errors
+        assert "stopped by a signal after update" in process.output
+    assert "Loaded checkpoint" in started[0].output
+
+
+@pytest.mark.parametrize("status", [os.EX_TEMPFAIL, 1, 0])
+def test_the_batch_script_for_slurm_requeues_after_a_signal_alone(place, data, status):
+    """A stub of srun shows the command of the first node, and ends with a status."""
+    place.stub("srun", 'while [[ $1 == -* ]]; do shift; done; "$@" --dry-run 2>shown || exit 9; exit $STATUS')
+    place.stub("scontrol", '[[ $1 == requeue ]] && echo "$2" >requeued || printf "%s\\n" n3 n4')
+    (place.root / "configs").symlink_to(REPOSITORY / "configs")
+    (place.root / "data/wmt14-en-de").mkdir(parents=True)
+    (place.root / "data/wmt14-en-de/bin").symlink_to(data)
+    job = {"SLURM_JOB_ID": "12", "SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[3-4]"}
+    process = place.run("bash", REPOSITORY / "examples/slurm/train.sbatch", **job, STATUS=str(status))
+    assert process.returncode == status, (process.errors, (place.root / "shown").read_text())
+    assert (place.root / "requeued").exists() == (status == os.EX_TEMPFAIL)
+    shown = (place.root / "shown").read_text()
+    assert "torchrun --nnodes 2 --node-rank 0 --master-addr n3 --master-port 29512 --nproc-per-node 4" in shown

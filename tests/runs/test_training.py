@@ -1,5 +1,6 @@
 """How a start of train.sh ends: what its error says, read from fairseq's log."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,32 @@ def test_an_error_after_a_checkpoint_was_loaded_is_the_reason(training):
     training.log.write_text(f"{LOADED}\nValueError: skip it with --skip-invalid-size-inputs-valid-test\n")
     with pytest.raises(UserError, match="ValueError: skip it with dataset.skip_invalid_size_inputs_valid_test=true "):
         training.end(1)
+
+
+RESET = "RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:537] Read error [10.0.0.2]:20166: Connection reset by peer."
+ROOT_CAUSE = "  exitcode  : -9 (pid: 12)\n  traceback : Signal 9 (SIGKILL) received by PID 12\n"
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        (RESET, "the connection to another process was lost, which failed or was killed"),
+        (f"{RESET}\n{ROOT_CAUSE}", "killed by signal 9, perhaps because memory ran out"),
+        (f"ValueError: out of luck\n{RESET}", "ValueError: out of luck"),
+    ],
+)
+def test_what_ended_several_processes_is_named(training, lines, reason):
+    training.log.write_text(f"{lines}\n{'=' * 60}\n")  # the last line of torchrun
+    with pytest.raises(UserError, match=f"^{reason} \\(full log: "):
+        training.end(1)
+
+
+def test_a_signal_to_another_node_ends_this_one_with_the_same_status(training, capsys):
+    training.log.write_text("[fairseq_capsule.tasks.stopping][WARNING] - stopped by a signal after update 12; ...\n")
+    assert training.end(1) == os.EX_TEMPFAIL
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("train.sh: interrupted (full log: ")
+    assert training.run.manifest()["starts"][-1]["end"]["how"] == "interrupted"
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,9 @@ def test_a_task_for_each_gpu_is_refused_in_every_task(planned, nodes):
         refusal = planned(nodes=nodes, processes=2, environment={**step, "SLURM_NODEID": str(node)})
         assert f"srun started {4 * nodes} tasks on {nodes} nodes; give srun --ntasks-per-node 1" in refusal
     assert isinstance(planned(environment={"SLURM_NTASKS": "8"}), training_plan.TrainingPlan)  # a batch script
+    assert "if each task has a folder of its own, set SLURM_STEP_NUM_TASKS=1 before train.sh" in refusal
+    sweep = planned(processes=2, environment={**step, "SLURM_STEP_NUM_TASKS": "1"})
+    assert isinstance(sweep, training_plan.TrainingPlan)
 
 
 @pytest.mark.parametrize(
