@@ -69,6 +69,8 @@ class Checkout:
         for name in ("fairseq_capsule", "fairseq_capsule_lab", "experiments", "configs"):
             ignored = shutil.ignore_patterns("__pycache__", "benchmarks", "results")
             shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+        (folder / "experiments/results").mkdir()
+        shutil.copy(REPOSITORY / "experiments/results/speed.csv", folder / "experiments/results")
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
         (folder / "configs" / "tables" / "duan-rows.yaml").write_text(TABLE)
@@ -233,5 +235,5 @@ def test_slurm_receives_the_steps_in_order_of_dependence(checkout):
     jobs = [path.read_text().split("|") for path in sorted((checkout.folder / "slurm").iterdir())]
     assert [rule for rule, *_ in jobs] == ["prepare", "train", "train", "evaluate"]
     train = jobs[1][3]
-    assert "--gpus=1" in train and " -t 31" in train and " --mem 8000" in train and "--cpus-per-task=8" in train
+    assert "--gpus=1" in train and " -t 30" in train and " --mem 8000" in train and "--cpus-per-task=8" in train
     assert "--gpus" not in jobs[0][3]
