@@ -49,6 +49,9 @@ WITHOUT_SPACES = {
     "Gran": "oty",
     "Maka": "",
     "Diak": "",
+    "Kawi": "",
+    "Tutg": "",
+    "Gukh": "",
     "Tibt": "bo adp adx bfu bkk bod bro cgk cna dka dre dz dzl dzo ght goe jda jya kbg khg kjz kkf lbj lkh luk lya muk "
     "neh npb ole otb pcr sbu sgt sip spt tcn tgf tib tsj xkf zau bt",
 }
@@ -59,7 +62,7 @@ _SCRIPTS = {script.lower(): script for script in (*WITHOUT_SPACES, *KOREAN, *OTH
 # How Unicode's names of their letters begin.
 _LETTERS = re.compile(
     "CJK|HIRAGANA|HENTAIGANA|KATAKANA|BOPOMOFO|YI |TANGUT|NUSHU|KHITAN|THAI|LAO|KHMER|MYANMAR|TAI |NEW TAI|AHOM"
-    "|BALINESE|BATAK|JAVANESE|CHAM |BRAHMI|GRANTHA|MAKASAR|DIVES|TIBETAN"
+    "|BALINESE|BATAK|JAVANESE|CHAM |BRAHMI|GRANTHA|MAKASAR|DIVES|KAWI|TULU-TIGALARI|GURUNG KHEMA|TIBETAN"
 )
 # sacreBLEU's tokenisers of single languages; `char` counts characters.
 TOKENISERS = {

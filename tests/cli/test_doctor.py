@@ -1,6 +1,5 @@
 """`fairseq-capsule doctor`: sound, missing and broken environments."""
 
-import importlib
 import re
 import sys
 from importlib import metadata
@@ -44,7 +43,7 @@ def test_this_environment_is_sound(command):
     result = command("doctor")
     *lines, versions, last = result.out.splitlines()
     assert (result.status, last) == (0, "nothing to fix")
-    assert f"torch {importlib.import_module('torch').__version__}" in versions
+    assert f"torch {metadata.version('torch')}" in versions
     assert {"Python", "torch", "numpy", "sacrebleu", "GPU", "fairseq"} <= {line[6:].split(" ")[0] for line in lines}
 
 

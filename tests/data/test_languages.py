@@ -26,11 +26,16 @@ SEVERAL = {"Hans", "Hant", "Hanb", "Jpan", "Hrkt", "Kore"}  # codes for several 
 SCRIPTS = sorted({*LISTED, "Hani", "Hira", "Kana"} - SEVERAL)
 LETTERS = [character for character in map(chr, range(sys.maxunicode)) if unicodedata.category(character) == "Lo"]
 
+# Those that the Unicode of this Python does not have yet.
+LATER = {script for script in SCRIPTS if not any(map(regex.compile(rf"\p{{Script={script}}}").match, LETTERS))}
+
 
 def letters_of(script, number):
     """The first letters of one of Unicode's scripts."""
     of_code = {"Hans": "Hani", "Hant": "Hani", "Hanb": "Hani", "Jpan": "Hira", "Hrkt": "Kana", "Kore": "Hang"}
     pattern = regex.compile(rf"\p{{Script={of_code.get(script, script)}}}")
+    if script in LATER:
+        pytest.skip(f"the Unicode of this Python has no {script}")
     found = (character for character in LETTERS if pattern.match(character) and unicodedata.name(character, ""))
     return [next(found) for _ in range(number)]
 
@@ -40,7 +45,7 @@ def test_the_scripts_are_those_of_unicode():
     between = regex.compile(r"[\p{LB=ID}\p{LB=CJ}\p{LB=SA}\p{LB=AK}\p{LB=AS}--\p{Hang}--\p{Latn}--\p{Zyyy}]", regex.V1)
     letters = "".join(filter(between.match, LETTERS))
     found = {script for script in SCRIPTS if regex.search(rf"\p{{Script={script}}}", letters)}
-    assert found | SEVERAL | {"Tibt", "Kits", "Hang"} == set(LISTED)
+    assert found | SEVERAL | LATER | {"Tibt", "Kits", "Hang"} == set(LISTED)
     listed = regex.compile("".join(["[", *(rf"\p{{Script={script}}}" for script in SCRIPTS), "]*"]))
     assert listed.fullmatch(letters)
 
