@@ -1,14 +1,15 @@
-"""What is in a prepared folder: hashes and numbers of lines, and the manifest that lists them."""
+"""What is in a prepared folder: hashes and numbers of lines, the manifest that lists them, and warnings."""
 
 import hashlib
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fairseq_capsule_lab.processes import FORKS, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
+POSITIONS = 1024  # tokens in a sentence; fairseq's default
 DIGITS = 12  # of a hash in the settings
 NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
@@ -60,6 +61,24 @@ def counts(path: Path) -> str:
     taken = (": ".join(line.split("\t")[:2]) for line in _lines(path / "PARTS"))  # without a warning
     numbers = ", ".join(f"{file.name} {count_lines(file)}" for file in texts)
     return "\n".join([numbers, *(f"  {line}" for line in taken)])
+
+
+def warnings(folder: Path, texts: str) -> Iterator[str]:
+    """Yield what a user should know: the parts of the training text of which much was left out, and long sentences.
+
+    The latter are the first of each held-out text, in the folder `texts`, that is longer than the positions of most
+    models.
+    """
+    for line in _lines(folder / "raw/PARTS"):
+        yield from line.split("\t")[2:]
+    for file in sorted((folder / texts).glob("*.*")):
+        if file.name.startswith(("valid", "test")):
+            with open(file, "rb") as text:
+                lengths = (len(line.decode().split()) for line in text)
+                number = next((number for number, length in enumerate(lengths, 1) if length > POSITIONS), None)
+            if number:
+                problem = f"over {POSITIONS:,} tokens, more than most models have positions"
+                yield f"{file}, line {number}: {problem}: leave it out, or give the model more of them"
 
 
 def count_lines(path: Path) -> int:

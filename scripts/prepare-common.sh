@@ -5,11 +5,10 @@
 # that exists is finished, and the same command resumes. What a stage needs besides has a name that begins with $part.
 source "${BASH_SOURCE[0]%/*}/common.sh"
 
-checksums=${CAPSULE_CHECKSUMS:-$root/fairseq_capsule_lab/corpora/archives.md5} # tests name another list
 workers=$(($(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) + 1)) # fairseq-preprocess does its own share after theirs
 command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
 from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt unknown_up_to=5 made=()
-export share
+export CAPSULE_PROGRAM=$program # how the steps name themselves
 exec {terminal}>&2 # while a stage runs, standard error is its log
 
 # --- options and the folder ---
@@ -31,8 +30,6 @@ read_options() { # NAMES WORD...: sets the variable of each given option, and `o
     check ratio '[0-9]+\.?|[0-9]*\.[0-9]+' 'a number'
     check bpe 'subword-nmt|sentencepiece(-bpe)?' 'subword-nmt, sentencepiece or sentencepiece-bpe'
     check share 'joint|separate' 'joint or separate'
-    [[ ${codes:+given} == "${dict:+given}" ]] ||
-        die "--codes and --dict belong together: give both files of the earlier run, or neither"
     for name in from cwmt; do [[ ! ${!name} || -d ${!name} ]] || die "--$name ${!name}: no such folder"; done
     for name in from cwmt codes dict; do [[ ! ${!name} ]] || printf -v $name %s "$(realpath "${!name}")"; done
 }
@@ -46,20 +43,17 @@ of_side() { # FILE LANGUAGE: codes.de for codes, dict.de.txt for dict.txt, if ea
 }
 
 open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was made with other options
-    local tool side file
+    local tool name variable options=()
     for tool in fairseq-capsule fairseq-preprocess; do need $tool; done
     source=$1 target=$2 sides=("$@") dictionaries=() subwords=codes
     [[ $bpe == subword-nmt ]] || subwords=sentencepiece.model
     [[ $share == separate ]] || sides=("$1") dictionaries=(--joined-dictionary) # for both languages
     [[ ! $dict ]] || dictionaries+=(--srcdict "$(of_side "$dict" "$1")")
     [[ ! $dict || $share == joint ]] || dictionaries+=(--tgtdict "$(of_side "$dict" "$2")")
-    [[ ! $dict ]] || for side in "${sides[@]}"; do
-        for file in "$(of_side "$codes" "$side")" "$(of_side "$dict" "$side")"; do
-            [ -f "$file" ] || die "$file: no such file"
-        done
-        ! grep -q ' #fairseq:overwrite' "$file" || die "--dict $file: #fairseq:overwrite: remove the symbol that is there twice"
+    for name in $names; do
+        variable=${name//-/_} options+=("$name=${!variable}")
     done
-    settings=$(print_settings)
+    settings=$(fairseq-capsule filter settings "$1" "$2" "script=$program" "${options[@]}")
     mkdir -p "$out"
     cd "$out"
     exec {lock}<. # the commands of a stage hold it too
@@ -67,28 +61,6 @@ open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was ma
     [[ -e settings || ! -e raw ]] || die "$out/raw exists, but was not made by this script: name another folder"
     [[ ! -e settings || $(cat settings) == "$settings" ]] ||
         die "$out was prepared with other options (see $out/settings): delete it, or name another folder"
-}
-
-print_settings() {
-    local name value
-    echo "script $program"
-    for name in $names; do
-        value=${name//-/_} value=${!value}
-        case $name in
-            from) echo "from ${from:-${MIRROR:-the addresses in this script}}" ;;
-            codes | dict) echo "$name $(fingerprints "$value")" ;;
-            unknown-up-to) ;; # it changes no file
-            bpe) [[ $bpe == subword-nmt ]] || echo "bpe $bpe" ;;
-            *) echo "$name ${value:-none}" ;;
-        esac
-    done
-}
-
-fingerprints() { # FILE: the first digits of the SHA-256 of an earlier run's file, for each side
-    local side
-    for side in "${sides[@]}"; do
-        if [[ $1 ]]; then sha256sum <"$(of_side "$1" "$side")" | cut -c -12; else echo learnt; fi
-    done | paste -s -d ' '
 }
 
 # --- stages ---
@@ -122,52 +94,12 @@ filter_texts() { # COMMAND TEXT...: filters texts SPLIT.LANG by `COMMAND LANG`
 
 # --- raw text ---
 
-archive() { # ADDRESS: sets `archive` to the file of --from, or to the downloaded one
-    local known
-    archive=${from:-download}/${1##*/}
-    if [[ ! $from && ! -e $archive ]]; then
-        mkdir -p download
-        curl --fail --silent --show-error --location --retry 3 --speed-time 30 --output "$archive.part" \
-            "${MIRROR:-${1%/*}}/${1##*/}"
-        mv "$archive.part" "$archive"
-    fi
-    [ -f "$archive" ] || die "$archive is missing: --from takes a folder with all archives (see --help)"
-    known=$(awk -v "address=${1#*://}" '$2 == address {print $1 "  -"}' "$checksums")
-    [[ ! $known || $(md5sum <"$archive") == "$known" ]] || die "$archive: wrong checksum: delete it and fetch it again"
-    note "$archive"
-}
-
-note() { # FILE: notes the SHA-256 of a source once
-    grep -qs "  ${1##*/}$" "$part/SHA256SUMS" || (cd "${1%/*}" && sha256sum "${1##*/}") >>"$part/SHA256SUMS"
-}
-
-unpack() { # MEMBER MEMBER ADDRESS...: takes two members out of an archive, or of its pieces, into $part.members
-    local address archives=()
-    for address in "${@:3}"; do
-        archive "$address"
-        archives+=("$archive")
-    done
-    rm -rf "$part.members" && mkdir "$part.members"
-    cat "${archives[@]}" | gzip -cdf | tar -x --no-anchored --transform='s:.*/::' -C "$part.members" "$1" "$2" ||
-        die "${archives[*]}: no complete archive with $1 and $2: fetch it again"
-}
-
-training_pairs() { # SOURCE TARGET [ADDRESS...]: adds the pairs of two files or members, up to --limit
-    local taken folder=''
-    touch "$part/train.$target"
-    taken=$(wc -l <"$part/train.$target")
-    [[ ! $limit || $taken -lt $limit ]] || return 0
-    if [ $# -gt 2 ]; then
-        unpack "$@"
-        folder=$part.members/
-    fi
-    fairseq-capsule filter training-pairs --limit $((limit ? limit - taken : 0)) "$folder$1" "$folder$2" \
-        "$part/train.$source" "$part/train.$target" | tee -a "$part/PARTS" | cut -f 1,2
+training_pairs() { # SOURCE TARGET [ADDRESS...]: adds the pairs of two members of an archive, or two files, up to --limit
+    fairseq-capsule filter training-pairs ${from:+--from "$from"} --limit "${limit:-0}" "$part" "$source" "$target" "$@"
 }
 
 held_out_pairs() { # SPLIT SOURCE TARGET ADDRESS: adds the pairs of two members to a validation or test set
-    unpack "${@:2}"
-    fairseq-capsule filter held-out-pairs "$part.members/$2" "$part.members/$3" "$part/$1.$source" "$part/$1.$target"
+    fairseq-capsule filter held-out-pairs ${from:+--from "$from"} "$1" "$part" "$source" "$target" "${@:2}"
 }
 
 # --- subwords and binarised data ---
@@ -207,10 +139,7 @@ finish() { # the dictionaries and the manifest
     for side in "${sides[@]}"; do stage "$(of_side dict.txt "$side")" copy "bin/dict.$side.txt"; done
     stage manifest.tsv print_manifest
     echo "ready: $PWD/bin"
-    awk -v "program=$program" 'FNR == 1 {found = 0} NF > 1024 && !found++ {print program ": warning: " FILENAME ", line " FNR \
-        ": over 1,024 tokens, more than most models have positions: leave it out, or give the model more of them"}' \
-        bpe/{valid,test}*.?? >&2
-    awk -F '\t' -v "program=$program" 'NF > 2 {print program ": warning: " $3}' raw/PARTS >&2
+    fairseq-capsule filter warnings "$PWD" bpe
 }
 
 print_manifest() { fairseq-capsule filter manifest --command "$command_line" . "${made[@]::${#made[@]}-1}" >"$part"; }

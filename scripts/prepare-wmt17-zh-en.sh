@@ -67,7 +67,6 @@ cwmt_pairs() { # NAME
     english=$(find -L "$cwmt" -name "$1_en.txt" | sort | sed -n 1p)
     [[ $chinese && $english ]] || die "--cwmt $cwmt: $1_ch.txt (or _cn) or $1_en.txt of CWMT is missing"
     training_pairs "$chinese" "$english"
-    note "$chinese" && note "$english"
 }
 
 tokenise() { # LANGUAGE

@@ -1,9 +1,10 @@
 """`fairseq-capsule filter`: the steps of scripts/prepare-wmt*.sh.
 
 A filter of lines reads standard input and writes standard output. It uses all cores, keeps the order of the lines, and
-holds only a few blocks of them in memory. A filter of pairs reads two parallel files and writes two.
+holds only a few blocks of them in memory. Other steps do what the preparations in Python do, by the same functions.
 """
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,19 +16,29 @@ from capsule_routing.text.languages import bleu, bleu_tokeniser, has_spaces
 from capsule_routing.text.preparation import cut_chinese, moses, split_into_subwords
 from fairseq_capsule_lab.cli.arguments import MOST, given, input_file, input_folder, language_code, number, positive_int
 from fairseq_capsule_lab.cli.commands import Group, argument, command, flag, option, together
+from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
-from fairseq_capsule_lab.corpora.recipe import TOOLS
+from fairseq_capsule_lab.corpora.raw import RawTexts
+from fairseq_capsule_lab.corpora.recipe import DEFAULTS, TOOLS, require_earlier_files, setting_lines
 from fairseq_capsule_lab.corpora.subwords import learn_subwords
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs, copy_similar_pairs
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs
 from fairseq_capsule_lab.corpora.unknown import MOST as MOST_UNKNOWN
 from fairseq_capsule_lab.corpora.unknown import require_known
-from fairseq_capsule_lab.manifests import manifest_lines
+from fairseq_capsule_lab.manifests import manifest_lines, warnings
 
 LOG = "/dev/stderr"  # what worker processes print
-PAIRS = together(
-    argument("source", input_file, "Plain, .gz, .sgm or .xml."),
-    argument("target", input_file, "The parallel text of the other language."),
-    click.argument("outputs", type=Path, nargs=2, metavar="OUTPUT OUTPUT", help="The two files to write."),
+LANGUAGES = click.argument("languages", type=language_code, nargs=2, metavar="LANG LANG", help="Source and target.")
+DOWNLOADS = Path("download")
+FROM = "The folder of the archives; without it they are in download/, or are fetched."
+SIDES = "Two members of an archive, or two files: plain, .gz, .sgm or .xml."
+ADDRESS = "That of the archive, or of each of its pieces."
+# Two texts to append to a split in the folder `raw`, and where they come from.
+TEXTS = together(
+    click.option("--from", "archives", type=input_folder, metavar="DIR", help=FROM),
+    argument("raw", Path, "The folder of the texts SPLIT.LANG."),
+    LANGUAGES,
+    click.argument("texts", type=given, nargs=2, metavar="TEXT TEXT", help=SIDES),
+    argument("addresses", given, ADDRESS, "ADDRESS", many=True, required=False),
 )
 
 filter = Group(
@@ -96,27 +107,70 @@ def learn_from_texts(bpe: str, merges: int, codes: Path, texts: Sequence[Path]) 
         learn_subwords(texts, codes, bpe, merges, log)
 
 
-@command("training-pairs", "europarl.en europarl.de train.en train.de", group=filter)
-@option("--limit", click.IntRange(0, MOST), "N", "Append no more than N pairs; 0: all.", default=0)
-@PAIRS
-def training_pairs(limit: int, source: Path, target: Path, outputs: tuple[Path, Path]) -> None:
-    """Append the pairs that are not broken and not empty to two files, and print the counts."""
-    _, counted = append_training_pairs((source, target), outputs, limit)
-    print(f"{source.name}\t{counted}")
+@command("settings", "en de script=mine.sh from= limit=1000 merges=32000 codes= dict=", group=filter)
+@LANGUAGES
+@argument("settings", given, "An option with its value; without a value it is not given.", "NAME=VALUE", many=True)
+def print_settings(languages: tuple[str, str], settings: Sequence[str]) -> None:
+    """Refuse files of an earlier run that are none, and print what a prepared folder remembers of the options."""
+    pairs = (line.partition("=") for line in settings)
+    options = {name: value or None for name, _, value in pairs}
+    choices = {**DEFAULTS, **options}
+    sides = languages if choices["share"] == "separate" else ("",)
+    require_earlier_files(choices, sides, sides)
+    for line in setting_lines(options, {"codes": sides, "dict": sides}):
+        print(line)
 
 
-@command("held-out-pairs", "newstest2013-src.en.sgm newstest2013-ref.de.sgm valid.en valid.de", group=filter)
-@PAIRS
-def held_out_pairs(source: Path, target: Path, outputs: tuple[Path, Path]) -> None:
-    """Append the pairs of a validation or test set to two files. A broken pair is an error."""
-    append_good_pairs((source, target), outputs)
+@command("training-pairs", "raw en de europarl.en europarl.de https://example.org/europarl.tgz", group=filter)
+@option("--limit", click.IntRange(0, MOST), "N", "No more than N pairs in the training text; 0: all.", default=0)
+@TEXTS
+def training_pairs(
+    limit: int,
+    archives: Path | None,
+    raw: Path,
+    languages: tuple[str, str],
+    texts: tuple[str, str],
+    addresses: Sequence[str],
+) -> None:
+    """Append the pairs that are not broken and not empty to the training text, and print the counts."""
+    folder = RawTexts(raw, languages, partial(local_archive, folder=archives, downloads=DOWNLOADS), limit)
+    if not addresses:
+        files = [input_file(text) for text in texts]
+        folder.note(*files)
+        counted = folder.append(*files)
+    elif folder.is_full:
+        return
+    else:
+        with folder.members(*addresses, names=texts) as files:
+            counted = folder.append(*files)
+    if counted:
+        print(f"{files[0].name}\t{counted.partition(chr(9))[0]}")
+
+
+@command("held-out-pairs", "valid raw en de tune.en tune.de https://example.org/dev.tgz", group=filter)
+@argument("split", given, "The split to append to.")
+@TEXTS
+def held_out_pairs(
+    split: str,
+    archives: Path | None,
+    raw: Path,
+    languages: tuple[str, str],
+    texts: tuple[str, str],
+    addresses: Sequence[str],
+) -> None:
+    """Append the pairs of a validation or test set. A broken pair is an error."""
+    folder = RawTexts(raw, languages, partial(local_archive, folder=archives, downloads=DOWNLOADS), limit=0)
+    with folder.members(*addresses, names=texts) as files:
+        append_good_pairs(files, folder.files(split))
 
 
 @command("similar-pairs", "--max-length 250 --ratio 9 train.en train.de clean.en clean.de", group=filter)
 @option("--max-length", positive_int, "N", "The largest number of words of a sentence.  [default: any]")
 @option("--ratio", number(0, MOST), "X", "The largest ratio of the numbers of words; 0: any.", default=0)
 @option("--instead", input_file, "TEXT TEXT", "Write the lines of two other texts, parallel to these.", nargs=2)
-@PAIRS
+@argument("source", input_file, "The text of the source language.")
+@argument("target", input_file, "The parallel text of the other language.")
+@click.argument("outputs", type=Path, nargs=2, metavar="OUTPUT OUTPUT", help="The two files to write.")
 def similar_pairs(
     max_length: int | None,
     ratio: float,
@@ -155,3 +209,12 @@ def print_manifest(command: str, folder: Path, stages: Sequence[str]) -> None:
     """Print the manifest of a prepared folder."""
     for line in manifest_lines(folder, stages, command):
         print(line)
+
+
+@command("warnings", "data/my bpe", group=filter)
+@argument("folder", input_folder, "The prepared folder.")
+@argument("texts", given, "Its folder with the texts that were binarised.")
+def print_warnings(folder: Path, texts: str) -> None:
+    """Print what a user should know of a prepared folder, to standard error."""
+    for warning in warnings(folder.absolute(), texts):
+        print(f"{click.get_current_context().command_path}: warning: {warning}", file=sys.stderr)

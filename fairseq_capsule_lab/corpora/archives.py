@@ -4,11 +4,13 @@ import gzip
 import hashlib
 import os
 import shutil
+import subprocess
 import tarfile
 import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -18,6 +20,7 @@ from fairseq_capsule_lab.corpora.parallel import progress_bar
 CHECKSUMS = Path(__file__).with_name("archives.md5")
 TIMEOUT = 30  # seconds without a byte
 BLOCK = 1 << 20
+GZIP = b"\x1f\x8b"  # the first bytes; some archives are plain
 BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
@@ -66,32 +69,36 @@ def _download(address: str, file: Path) -> None:
     part.rename(file)
 
 
-def unpack(file: Path, members: Sequence[str], folder: Path) -> None:
-    """Take members, named without their folders, out of an archive."""
+def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:
+    """Take members, named without their folders, out of an archive, which may consist of several files."""
+    named = ", ".join(map(str, files))
     folder.mkdir(exist_ok=True)
     try:
-        for name, content in _contents(file):
+        for name, content in _contents(files):
             if name in members:
                 with open(folder / name, "wb") as stream:
                     shutil.copyfileobj(content, stream, BLOCK)
     except BROKEN as error:
-        raise UserError(f"{file}: cannot be unpacked ({error}): delete it and fetch it again") from error
+        raise UserError(f"{named}: cannot be unpacked ({error}): delete it and fetch it again") from error
     for member in members:
         if not (folder / member).is_file():
-            raise UserError(f"{file} has no {member}: check that this is the right archive")
+            raise UserError(f"{named} has no {member}: check that this is the right archive")
 
 
-def _contents(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def _contents(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the name without folders and the content of each file in an archive, to its end: then it is complete."""
-    if file.name.endswith(".zip"):
-        with zipfile.ZipFile(file) as zipped:
+    if files[0].name.endswith(".zip"):
+        with zipfile.ZipFile(files[0]) as zipped:
             for entry in zipped.infolist():
                 if not entry.is_dir():
                     with zipped.open(entry) as content:
                         yield PurePosixPath(entry.filename).name, content
         return
-    with gzip.open(file) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
-        for member in archive:
-            extracted = archive.extractfile(member) if member.isfile() else None
-            if extracted:
-                yield PurePosixPath(member.name).name, extracted
+    with subprocess.Popen(["cat", *files], stdout=subprocess.PIPE) as joined:
+        assert isinstance(joined.stdout, BufferedReader)
+        packed = gzip.open(joined.stdout) if joined.stdout.peek(2)[:2] == GZIP else joined.stdout
+        with tarfile.open(fileobj=packed, mode="r|") as archive:
+            for member in archive:
+                extracted = archive.extractfile(member) if member.isfile() else None
+                if extracted:
+                    yield PurePosixPath(member.name).name, extracted

@@ -34,7 +34,7 @@ def _raw(raw: RawTexts) -> None:
     members, words = raw.folder / "members", raw.folder / "words"
     tests = [[f"IWSLT14.{name}.de-en.{language}.xml" for language in LANGUAGES] for name in TESTS]
     tagged = [f"train.tags.de-en.{language}" for language in LANGUAGES]
-    unpack(raw.archive(ARCHIVE), [*tagged, *(name for names in tests for name in names)], members)
+    unpack([raw.archive(ARCHIVE)], [*tagged, *(name for names in tests for name in names)], members)
     words.mkdir()
     _append_training(raw, [members / name for name in tagged], words)
     _keep_similar(raw, words)

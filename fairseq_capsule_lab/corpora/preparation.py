@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -34,10 +34,10 @@ from fairseq_capsule_lab.corpora.round_trip import LEAST, round_trip
 from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.corpora.unknown import MOST, require_known
+from fairseq_capsule_lab.manifests import warnings
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools, show
 from fairseq_capsule_lab.stages import Folder, Stage
 
-POSITIONS = 1024  # tokens in a sentence; fairseq's default
 SPECIALS = 4  # symbols that fairseq counts too
 _CONTROL_SYMBOL = re.compile(rb"(?:^| )(<s>|<pad>|</s>|<unk>)(?: |$)", re.MULTILINE)
 
@@ -60,12 +60,10 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         require_library("sentencepiece", "sentencepiece")
     if corpus.vocabulary:
         options["bpe"] = "none"
-    require_earlier_files(options, corpus.sides(options))
+    dictionaries = corpus.dictionaries(options)
+    require_earlier_files(options, corpus.sides(options), dictionaries)
     if options["dict"]:
-        files = [Path(of_side(options["dict"], side)) for side in corpus.dictionaries(options)]
-        for file in files:
-            if any(line.endswith(b" #fairseq:overwrite") for line in file.read_bytes().split(b"\n")):
-                raise UserError(f"--dict {file}: #fairseq:overwrite: remove the symbol that is there twice")
+        files = [Path(of_side(options["dict"], side)) for side in dictionaries]
         _require_protected(options.get("protect", ()), files)
     settings = recipe.settings(corpus, options)
     if dry_run:
@@ -86,12 +84,8 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
         except KeyboardInterrupt:
             raise UserError("interrupted; the same command resumes") from None
         print(f"ready: {folder.path}/bin")
-        parts = folder.path / "raw/PARTS"
-        for line in parts.read_text(errors="replace").splitlines() if parts.exists() else []:
-            if line.count("\t") > 1:
-                print(f"{program}: warning: {line.split(chr(9))[2]}", file=sys.stderr)
-        for place in preparation.long_lines():
-            print(f"{program}: warning: {place}", file=sys.stderr)
+        for warning in warnings(folder.path, preparation.last):
+            print(f"{program}: warning: {warning}", file=sys.stderr)
 
 
 def _require_protected(protected: Sequence[str], dictionaries: Sequence[Path]) -> None:
@@ -189,17 +183,6 @@ class _Preparation:
             dictionary = path / f"bin/dict.{side or self.source}.txt"
             stages.append(Stage(of_side("dict.txt", side), partial(_copy, dictionary)))
         return stages
-
-    def long_lines(self) -> Iterator[str]:
-        """Yield the first held-out sentence of each file that is longer than the positions of most models."""
-        for file in sorted((self.path / self.last).glob("*.*")):
-            if file.name.startswith(("valid", "test")):
-                with open(file, "rb") as text:
-                    lengths = (len(line.decode().split()) for line in text)
-                    number = next((number for number, length in enumerate(lengths, 1) if length > POSITIONS), None)
-                if number:
-                    problem = f"over {POSITIONS:,} tokens, more than most models have positions"
-                    yield f"{file}, line {number}: {problem}: leave it out, or give the model more of them"
 
     def _earlier(self, option: str, side: str) -> str:
         """Return the path of a side's file of --codes or --dict, or ""."""

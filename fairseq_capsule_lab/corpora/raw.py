@@ -1,16 +1,17 @@
 """The first stage of a corpus: the texts of all splits as SPLIT.LANG, with the hashes of their sources."""
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
-from fairseq_capsule_lab.manifests import sha256
+from fairseq_capsule_lab.manifests import count_lines, sha256
 
 
 class RawTexts:
-    """A folder of texts that a recipe fills.
+    """A folder of texts that a recipe fills, or several commands of a script, one after the other.
 
     `SHA256SUMS` gets a line for each source, `PARTS` one for each part of the training text: its name, what was taken,
     and a warning if much was left out. `limit` is the largest number of training pairs; 0: all. `find` returns the path
@@ -19,9 +20,11 @@ class RawTexts:
 
     def __init__(self, folder: Path, languages: Sequence[str], find: Callable[[str], Path], limit: int):
         self.folder, self.languages, self.find, self.limit = folder, languages, find, limit
-        self.taken = 0  # training pairs
-        self.noted: set[str] = set()
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
+        train, self.sums = self.files("train")[0], folder / "SHA256SUMS"
+        self.taken = count_lines(train) if train.exists() else 0  # training pairs
+        noted = self.sums.read_text("utf-8", "surrogateescape").splitlines() if self.sums.exists() else []
+        self.noted = {line.partition("  ")[2] for line in noted}
 
     def files(self, split: str) -> list[Path]:
         return [self.folder / f"{split}.{language}" for language in self.languages]
@@ -36,16 +39,22 @@ class RawTexts:
         `member` is the name of a member without its folder, with {} for the language.
         """
         if not self.is_full:
-            self._take(address, map(member.format, self.languages), self.append)
+            with self.members(address, names=[member.format(language) for language in self.languages]) as texts:
+                self.append(*texts)
 
-    def append(self, source: Path, target: Path) -> None:
-        """Append the pairs of two files to the training text, up to the limit, without broken ones."""
+    def append(self, source: Path, target: Path) -> str:
+        """Append the pairs of two files to the training text, up to the limit, without broken ones.
+
+        Returns:
+            the counts, and after a tab a warning if many pairs were left out; "" where the text is full.
+        """
         if self.is_full:
-            return
+            return ""
         left = self.limit - self.taken if self.limit else 0
         taken, counted = append_training_pairs((source, target), self.files("train"), left)
         self.taken += taken
         self.note_part(source.name, counted)
+        return counted
 
     def note_part(self, name: str, counted: str) -> None:
         """Note what was taken of a part."""
@@ -57,15 +66,16 @@ class RawTexts:
 
         `member` is as for `train`; {side} becomes `src` and `ref`.
         """
-        members = (member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref")))
-        self._take(address, members, lambda *texts: append_good_pairs(texts, self.files(split)))
+        names = [member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref"))]
+        with self.members(address, names=names) as texts:
+            append_good_pairs(texts, self.files(split))
 
-    def _take(self, address: str, members: Iterable[str], append: Callable[[Path, Path], object]) -> None:
-        """Append the pairs of two members of an archive."""
+    @contextmanager
+    def members(self, *addresses: str, names: Sequence[str]) -> Iterator[list[Path]]:
+        """Unpack members of an archive for a block. Each piece of an archive has an address."""
         folder = self.folder / "members"
-        source, target = members
-        unpack(self.archive(address), (source, target), folder)
-        append(folder / source, folder / target)
+        unpack([self.archive(address) for address in addresses], names, folder)
+        yield [folder / name for name in names]
         shutil.rmtree(folder)
 
     def archive(self, address: str) -> Path:
@@ -80,5 +90,5 @@ class RawTexts:
             name = str(file) if whole_path else file.name
             if whole_path or name not in self.noted:
                 self.noted.add(name)
-                with open(self.folder / "SHA256SUMS", "a", encoding="utf-8", errors="surrogateescape") as sums:
+                with open(self.sums, "a", encoding="utf-8", errors="surrogateescape") as sums:
                     sums.write(f"{sha256(file)}  {name}\n")

@@ -1,7 +1,7 @@
 """A page of a corpus: its languages, its sources, its options with their defaults, and its help."""
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ Options = dict[str, Any]  # by name; None for what is neither given nor has a de
 Text = tuple[str, str]  # source and target, each a path or an address
 Words = tuple[str, ...]
 Find = Callable[[str], Path]  # returns the path of the archive with an address
+ADDRESSES = "the addresses in this script"
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
     **dict.fromkeys(("from", "limit", "max-length", "ratio", "codes", "dict")),
@@ -44,7 +45,7 @@ class Corpus(NamedTuple):
     raw: Callable[[RawTexts], None]  # fills the first folder
     settings: Sequence[str] = ()  # lines before those of the options
     bound: Sequence[str] | None = None  # the options that are settings, in their order; None: all of the recipe
-    address: str = "the addresses in this script"  # where archives come from, in the settings
+    address: str = ADDRESSES  # where archives come from, in the settings
     vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
     # Takes a sample of the training text of each language that Moses cuts, if Moses may be wrong for it.
     sample: Callable[[Find], Mapping[str, Sequence[str]]] | None = None
@@ -73,21 +74,31 @@ class Recipe(NamedTuple):
     def settings(self, corpus: Corpus, options: Options) -> list[str]:
         """Return the lines `KEY VALUE` of a corpus and its options."""
         names = [option.name for option in self.options] if corpus.bound is None else corpus.bound
-        lines = list(corpus.settings)
-        for name in names:
-            value = options[name]
-            if name == UNKNOWN_UP_TO.name:
-                continue  # it changes no file
-            if name == "from":
-                lines.append(f"from {value or mirror() or corpus.address}")
-            elif name in ("codes", "dict"):
-                sides = corpus.sides(options) if name == "codes" else corpus.dictionaries(options)
-                hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides)
-                lines.append(f"{name} {' '.join(hashes)}")
-            elif name != "bpe" or value != "subword-nmt":  # the default is no setting
-                value = f"{value:g}" if isinstance(value, float) else value
-                lines.append(f"{name} {'none' if value is None else value}")
-        return lines
+        chosen = {name: options[name] for name in names}
+        sides = {"codes": corpus.sides(options), "dict": corpus.dictionaries(options)}
+        return [*corpus.settings, *setting_lines(chosen, sides, corpus.address)]
+
+
+def setting_lines(
+    options: Mapping[str, Any], sides: Mapping[str, Sequence[str]], address: str = ADDRESSES
+) -> Iterator[str]:
+    """Yield the line `KEY VALUE` of each option, in their order.
+
+    Args:
+        sides: what has its own file of `codes` and of `dict`.
+        address: where archives come from without --from.
+    """
+    for name, value in options.items():
+        if name == UNKNOWN_UP_TO.name:
+            continue  # it changes no file
+        if name == "from":
+            yield f"from {value or mirror() or address}"
+        elif name in sides:
+            hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides[name])
+            yield f"{name} {' '.join(hashes)}"
+        elif name != "bpe" or value != "subword-nmt":  # the default is no setting
+            value = f"{value:g}" if isinstance(value, float) else value
+            yield f"{name} {'none' if value is None else value}"
 
 
 # --- options that corpora share --------------------------------------------------------------------------------------
@@ -157,8 +168,11 @@ def of_side(file: str, side: str) -> str:
     return f"{file.removesuffix(ending)}.{side}{ending}" if side else file
 
 
-def require_earlier_files(options: Options, sides: Sequence[str]) -> None:
-    """Refuse one of --codes and --dict without the other, and what is not a list of merges."""
+def require_earlier_files(options: Options, sides: Sequence[str], dictionaries: Sequence[str]) -> None:
+    """Refuse one of --codes and --dict without the other, and files that are none.
+
+    `sides` are those of the codes, `dictionaries` those of the dictionaries.
+    """
     if options["bpe"] == "none" and options["codes"]:
         raise UserError("--codes: characters have no codes; give only --dict")
     if options["bpe"] != "none" and bool(options["codes"]) != bool(options["dict"]):
@@ -168,3 +182,7 @@ def require_earlier_files(options: Options, sides: Sequence[str]) -> None:
         with open(file, "rb") as stream:
             if stream.read(9) != b"#version:":
                 raise UserError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
+    for side in dictionaries if options["dict"] else ():
+        file = of_side(options["dict"], side)
+        if any(line.endswith(b" #fairseq:overwrite") for line in Path(file).read_bytes().split(b"\n")):
+            raise UserError(f"--dict {file}: #fairseq:overwrite: remove the symbol that is there twice")
