@@ -152,15 +152,6 @@ def test_the_systems_of_a_paper_have_its_printed_values_or_say_why_not(path):
     assert checked > 5
 
 
-@pytest.mark.parametrize("paper", OF_PAPERS.values())
-def test_the_scale_of_the_papers_has_the_printed_search(paper):
-    """Beam and length penalty are options of evaluate.sh, not settings of a training."""
-    settings = yaml.safe_load((CONFIGS / "scales/paper.yaml").read_text())["settings"]
-    decode = [entry["decode"] for entry in settings if paper in entry.get("papers", ()) and "decode" in entry]
-    config = composed(CONFIGS / "papers", paper).generation
-    assert decode and all(f"--beam {config.beam} --lenpen {config.lenpen}" in words for words in decode)
-
-
 def test_what_corpora_share_is_equal():
     """Each corpus has its own copy, because `--config-dir` names one folder. English-French has another dropout."""
     for folders in (PAPERS, {"toy", "multi30k"}):

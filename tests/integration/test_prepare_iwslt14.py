@@ -12,7 +12,6 @@ TITLES = (["Das „Haus“ – heute", "Er sagt’s: F&E"], ["The “house” �
 DROPPED = (["", "so " * 176, "Eins zwei drei vier"], ["", "so " * 176, "One two"])  # four words and two
 SETS = {"TED.dev2010": 2, "TEDX.dev2012": 3, "TED.tst2010": 4, "TED.tst2011": 5, "TED.tst2012": 6}
 LAST = "It’s 5 o'clock &amp; late."  # of the test set
-STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.de.txt", "dict.en.txt", "manifest.tsv"]
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +63,8 @@ def test_every_stage_is_that_of_the_recipe(prepared, training, capsys):
     assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
 
 
-def test_a_second_run_does_nothing_and_files_of_an_earlier_run_are_taken(prepared):
+def test_files_of_an_earlier_run_are_taken(prepared):
     place, before = prepared.place, contents(prepared.out)
-    process = place.prepared("--from", ".")
-    assert process.output.splitlines()[:-1] == [f"{stage}: done before" for stage in STAGES]
-    assert contents(prepared.out) == before
     given = place.prepare("--from", ".", "--codes", "out/codes", "--dict", "out/dict.txt", "given")
     assert given.returncode == 0, given.errors
     after = contents(place.root / "given")

@@ -68,18 +68,6 @@ def test_the_manifest_has_sources_settings_and_files(prepared, archives):
     assert "bin: train.en 30 (0.0% <unk>), valid.en 5" in prepared.output
 
 
-def test_a_second_run_does_nothing(prepared, archives, workplace):
-    out = workplace.root / "out"
-    shutil.copytree(prepared.out, out)
-    workplace.stub("fairseq-preprocess", "exit 1")
-    workplace.stub_library("sacremoses", "raise ImportError")
-    times = {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]}
-    process = workplace.prepare("--from", archives, "out")
-    assert process.returncode == 0
-    assert process.output.splitlines() == [*(f"{stage}: done before" for stage in STAGES), f"ready: {out}/bin"]
-    assert {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]} == times
-
-
 def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared, archives, workplace):
     earlier = ["--codes", prepared.out / "codes", "--dict", prepared.out / "dict.txt"]
     process = workplace.prepare("--from", archives, *earlier, "--limit", 7, "out")
