@@ -59,6 +59,49 @@ def plan(args: TrainingArguments, environment: Mapping[str, str], dry_run: bool 
 
     With `dry_run` the GPUs that `args` asks for need not be here: the login node of a cluster has none.
     """
+    config, data, out = _places(args)
+    machines = choose_machines(args.gpus, args.processes, args.nodes, environment, dry_run)
+    if not machines.gpus and args.precision != "fp32":
+        raise UserError(f"--precision {args.precision}: fairseq supports it only on GPUs; leave it out on the CPU")
+    tokens, overrides = args.effective_tokens, _overrides(args)
+    own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
+    settings = Settings(read_configuration(config, overrides, own))
+    plugin = _plugin(settings)
+    times, batch = accumulation(settings, machines.world, tokens)
+    _require_languages(data, settings)
+    rates = settings.get("optimization.lr", [])
+    if not isinstance(rates, list):
+        raise UserError(f"optimization.lr must be a list such as [{rates}]")
+    _require_joint_dictionary(data, settings)
+    _require_checkpoint(out, settings)
+
+    words = [*overrides, *device_settings(machines, args.precision)]
+    words += [f"optimization.update_freq={times}"] if tokens else []
+    places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
+    words += [f"{key}={quoted(path)}" for key, path in places.items()]
+    device = "GPU" if machines.gpus else "CPU"
+    where = f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {args.precision}"
+    max_update, max_epoch, warmup = (
+        checked_integer(key, settings.get(key, 0), low=0)
+        for key in ("optimization.max_update", "optimization.max_epoch", "lr_scheduler.warmup_updates")
+    )
+    return TrainingPlan(
+        machines=machines,
+        data=data,
+        command=_command(machines, config, words),
+        resuming=_own_checkpoint(settings),
+        settings=_binding(settings, args, batch, _hash(data) if machines.node == 0 else ""),
+        where=where,
+        batch=batch,
+        max_update=max_update,
+        max_epoch=max_epoch,
+        warmup=warmup,
+        seed=settings.get("common.seed", 1),
+    )
+
+
+def _places(args: TrainingArguments) -> tuple[Path, Path, Path]:
+    """Return CONFIG, DATA and OUT as Hydra can read them."""
     config, data = (
         checked_path(name, Path(path).resolve()) for name, path in (("CONFIG", args.config), ("DATA", args.data))
     )
@@ -68,11 +111,11 @@ def plan(args: TrainingArguments, environment: Mapping[str, str], dry_run: bool 
     if not any(data.glob("train.*.bin")):
         remedy = "name the output folder of fairseq-preprocess, OUT/bin of a prepare script"
         raise UserError(f"{args.data}: no binarised training set; {remedy}")
-    machines = choose_machines(args.gpus, args.processes, args.nodes, environment, dry_run)
-    if not machines.gpus and args.precision != "fp32":
-        raise UserError(f"--precision {args.precision}: fairseq supports it only on GPUs; leave it out on the CPU")
-    tokens = args.effective_tokens
+    return config, data, out
 
+
+def _overrides(args: TrainingArguments) -> list[str]:
+    """Return the overrides of the user and those of --like-baseline."""
     overrides = list(args.overrides)
     refuse_unknown_additions(overrides)
     if args.like_baseline:  # the model reads the baseline's sizes when it is built
@@ -80,48 +123,47 @@ def plan(args: TrainingArguments, environment: Mapping[str, str], dry_run: bool 
             raise UserError("--like-baseline already sets task.init_from_baseline; leave it out")
         baseline = checked_path("--like-baseline", args.like_baseline.resolve())
         overrides += [f"++task.init_from_baseline={quoted(baseline)}", "++task.like_baseline=true"]
-    own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
-    settings = Settings(read_configuration(config, overrides, own))
+    return overrides
+
+
+def _plugin(settings: Settings) -> Path:
+    """Return the folder of the plugin, and let the settings name it, but not this package's: a clone may be moved."""
     plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY))
     if settings.get(plugins.KEY) is not None:
         settings.config["common"]["user_dir"] = None if plugin == plugins.OWN else str(plugin)
-    times, batch = accumulation(settings, machines.world, tokens)
-    _require_languages(data, settings)
-    rates = settings.get("optimization.lr", [])
-    if not isinstance(rates, list):
-        raise UserError(f"optimization.lr must be a list such as [{rates}]")
-    _require_joint_dictionary(data, settings)
-    restored = settings.get("checkpoint.restore_file", LAST)
-    if restored != LAST and not os.path.isfile(restored) and not (out / LAST).exists():  # fairseq ignores it
-        raise UserError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
+    return plugin
 
-    places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
-    command = [
+
+def _command(machines: Machines, config: Path, words: Sequence[str]) -> list[str]:
+    """Return the command that trains with overrides. Its log goes to standard output, and Hydra writes no files."""
+    return [
         *(*machines.launcher, "fairseq-hydra-train", "--config-dir", str(config.parent), "--config-name", config.stem),
-        *("common.log_format=simple", *overrides, *device_settings(machines, args.precision)),
-        *([f"optimization.update_freq={times}"] if tokens else []),
-        *(f"{key}={quoted(path)}" for key, path in places.items()),
+        *("common.log_format=simple", *words),
         *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]", "~hydra.job_logging.handlers.file"),
     ]
+
+
+def _hash(data: Path) -> str:
+    """Return a hash of the dictionaries and of the training and validation sets."""
     patterns = ("dict.*.txt", "train*.bin", "valid*.bin")
-    files = sorted({path for pattern in patterns for path in data.glob(pattern)})
-    origin = {"data": fingerprint(*files) if machines.node == 0 else "", "precision": args.precision}
-    if tokens:
-        # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
-        dataset = {key: value for key, value in settings.config["dataset"].items() if key != "max_tokens"}
-        bound = Settings({**settings.config, "dataset": dataset}, {**origin, "effective-tokens": tokens})
-    else:
-        bound = Settings(settings.config, {**origin, "batch": batch.partition(" = ")[2]})
-    device = "GPU" if machines.gpus else "CPU"
-    where = f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {args.precision}"
-    max_update, max_epoch, warmup = (
-        checked_integer(key, settings.get(key, 0), low=0)
-        for key in ("optimization.max_update", "optimization.max_epoch", "lr_scheduler.warmup_updates")
-    )
-    seed = settings.get("common.seed", 1)
-    return TrainingPlan(
-        machines, data, command, _own_checkpoint(settings), bound, where, batch, max_update, max_epoch, warmup, seed
-    )
+    return fingerprint(*sorted({path for pattern in patterns for path in data.glob(pattern)}))
+
+
+def _binding(settings: Settings, args: TrainingArguments, batch: str, data: str) -> Settings:
+    """Return the settings that bind a run folder: those in which all its starts agree. `data` is a hash."""
+    origin = {"data": data, "precision": args.precision}
+    if not args.effective_tokens:
+        return Settings(settings.config, {**origin, "batch": batch.partition(" = ")[2]})
+    # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
+    dataset = {key: value for key, value in settings.config["dataset"].items() if key != "max_tokens"}
+    return Settings({**settings.config, "dataset": dataset}, {**origin, "effective-tokens": args.effective_tokens})
+
+
+def _require_checkpoint(out: Path, settings: Settings) -> None:
+    """Refuse a missing checkpoint to start from, which fairseq ignores. A run that has its own does not need it."""
+    restored = settings.get("checkpoint.restore_file", LAST)
+    if restored != LAST and not os.path.isfile(restored) and not (out / LAST).exists():
+        raise UserError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
 
 
 def _require_languages(data: Path, settings: Settings) -> None:
