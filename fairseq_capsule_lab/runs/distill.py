@@ -49,34 +49,22 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
         checked_path(what, path.resolve()) for what, path in (("TEACHER", args.teacher), ("DATA", args.data))
     )
     source, target, longest = check_teacher(str(teacher), str(data), plugin != plugins.OWN)
-    lenpen, number = f"{args.lenpen:g}", args.shards
-    pair = f"{source}-{target}"
     command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
-    command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
-    command += ["--beam", str(args.beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
-    command += ["--max-tokens", str(args.max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
-    command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
+    command += ["--source-lang", source, "--target-lang", target, *_searching(args)]
     if dry_run:
         shards = Path(os.path.abspath(args.out)) / "shards"
-        for shard in range(number):
+        for shard in range(args.shards):
             _command_of_shard(shards, command, shard, gpus[shard % len(gpus)] if gpus else "")
         return
 
-    # OUT has the settings and codes of DATA too, so that a student reads raw text as the data was prepared. Of the two
-    # lines `script`, the last one counts: that of DATA.
-    prepared = prepared_folder(args.data)
-    of_text = settings_of(prepared) if prepared else {}
     codes = {Path(text.codes) for text in preparations(args.data, source, target) or () if text.codes}
     with Folder(args.out, SCRIPT).locked() as folder:
-        hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
-        settings = {**of_text, "teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": args.beam}
-        settings |= {"lenpen": lenpen, "shards": number, "max-tokens": args.max_tokens}
-        folder.keep_settings(f"{key} {value}" for key, value in settings.items())
+        folder.keep_settings(f"{key} {value}" for key, value in _settings(args, teacher, data, source, target).items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
         if not (folder.path / "bin").exists():
-            _translate(shards, command, number, args.processes or len(gpus) or cores(), gpus)
+            _translate(shards, command, args.shards, args.processes or len(gpus) or cores(), gpus)
 
         def make(part: Path, log: BinaryIO) -> None:
             lines = collect(data, source, target, longest, shards, part)
@@ -87,6 +75,33 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
         lines = (f"counted\t{line}" for line in counted.read_text().splitlines())
         folder.run(folder.manifest(command_line(program, words), lines))
         print(f"ready: {folder.path}/bin")
+
+
+def _searching(args: DistillationArguments) -> list[str]:
+    """Return the options of fairseq-generate with which the teacher translates every sentence that it can."""
+    options = ["--gen-subset", "train", "--beam", str(args.beam), "--lenpen", f"{args.lenpen:g}"]
+    options += ["--max-len-a", "2", "--max-len-b", "10", "--max-tokens", str(args.max_tokens)]
+    options += ["--required-batch-size-multiple", "1", "--no-progress-bar", "--skip-invalid-size-inputs-valid-test"]
+    return [*options, "--distributed-world-size", str(args.shards)]
+
+
+def _settings(args: DistillationArguments, teacher: Path, data: Path, source: str, target: str) -> dict[str, object]:
+    """Return the settings of OUT.
+
+    It has those of DATA too, and its codes, so that a student reads raw text as the data was prepared. Of the two lines
+    `script`, the last one counts: that of DATA.
+    """
+    prepared, pair = prepared_folder(args.data), f"{source}-{target}"
+    return {
+        **(settings_of(prepared) if prepared else {}),
+        "teacher": fingerprint(teacher),
+        "data": fingerprint(*sorted(data.glob(f"train.{pair}.*.bin"))),
+        "languages": pair,
+        "beam": args.beam,
+        "lenpen": f"{args.lenpen:g}",
+        "shards": args.shards,
+        "max-tokens": args.max_tokens,
+    }
 
 
 def _copy_of(file: Path) -> Stage:
