@@ -56,6 +56,48 @@ class EvaluationArguments:
     user_dir: str | None = None
 
 
+@dataclass(frozen=True)
+class Search:
+    """The options of the search.
+
+    `longest` is the largest number of tokens of a translation; n-grams of `blocked` tokens are not repeated, 0: all are
+    allowed.
+    """
+
+    beam: int
+    lenpen: str
+    nbest: int
+    longest: int
+    blocked: int
+
+    @classmethod
+    def of(cls, args: EvaluationArguments, settings: Settings) -> "Search":
+        """The options of evaluate.sh, otherwise those of the run."""
+        beam = args.beam or settings.get("generation.beam", defaults.BEAM)
+        nbest = args.nbest or settings.get("generation.nbest", defaults.NBEST)
+        if nbest > beam:
+            raise UserError(f"--nbest {nbest}: a beam of {beam} has at most {beam}; give a larger --beam")
+        lenpen, blocked = args.lenpen, args.no_repeat_ngram_size
+        return cls(
+            beam=beam,
+            lenpen=f"{settings.get('generation.lenpen', defaults.LENGTH_PENALTY) if lenpen is None else lenpen:g}",
+            nbest=nbest,
+            longest=args.max_len_b or settings.get("generation.max_len_b", 200),
+            blocked=settings.get("generation.no_repeat_ngram_size", 0) if blocked is None else blocked,
+        )
+
+    def lines(self) -> list[str]:
+        """`KEY VALUE` of every option."""
+        lines = [f"beam {self.beam}", f"lenpen {self.lenpen}", f"nbest {self.nbest}"]
+        return [*lines, f"max-len-b {self.longest}", f"no-repeat-ngram-size {self.blocked}"]
+
+    def words(self) -> list[str]:
+        """The options for fairseq-generate."""
+        words = ["--beam", str(self.beam), "--lenpen", self.lenpen, "--nbest", str(self.nbest)]
+        words += ["--max-len-b", str(self.longest)]
+        return [*words, *(["--no-repeat-ngram-size", str(self.blocked)] if self.blocked else [])]
+
+
 class EvaluationRun:
     """The checks of the places and options of evaluate.sh, and its commands.
 
@@ -76,37 +118,20 @@ class EvaluationRun:
         self.against = args.against and args.against.resolve() / args.results
         self.plugin, note_of_plugin = _plugin(args.user_dir, settings, run)
         choice, note_of_choice = default_choice(folder, settings)
-        self.beam = args.beam or settings.get("generation.beam", defaults.BEAM)
-        self.nbest = args.nbest or settings.get("generation.nbest", defaults.NBEST)
-        if self.nbest > self.beam:
-            raise UserError(
-                f"--nbest {self.nbest}: a beam of {self.beam} has at most {self.beam}; give a larger --beam"
-            )
-        lenpen = settings.get("generation.lenpen", defaults.LENGTH_PENALTY) if args.lenpen is None else args.lenpen
-        self.lenpen = f"{lenpen:g}"
-        self.longest = args.max_len_b or settings.get("generation.max_len_b", 200)
-        blocked = args.no_repeat_ngram_size
-        self.blocked = settings.get("generation.no_repeat_ngram_size", 0) if blocked is None else blocked
+        self.search = Search.of(args, settings)
         self.max_tokens = args.max_tokens
         self.task = settings.get("task._name", "translation")
-        if self.blocked and self.task == "translation":
+        if self.search.blocked and self.task == "translation":
             self.task = "capsule_translation"  # fairseq's own task blocks nothing without a CUDA extension
         self.positions = {side: settings.get(f"task.max_{side}_positions", POSITIONS) for side in SIDES}
-        self.cut_at = self.longest
+        self.cut_at = self.search.longest
         self.vocabulary = settings.get("task.vocabulary")  # of capsule_summarization, which refuses more characters
         # The settings of a run may leave the languages to the data.
         source, target = next(iter(language_pairs(self.binarised)), ("", ""))
         self.source, self.target = settings.get("task.source_lang", source), settings.get("task.target_lang", target)
         self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
         for split in self.splits:
-            if not any(self.binarised.glob(f"{split}.*.bin")):
-                raise UserError(f"{self.binarised}: no split '{split}'; choose another with --split")
-            if not self.reference(split).is_file():
-                raise UserError(f"{self.reference(split)}: no such reference; prepare the data again")
-            if self.against and not (self.against / split / "generate.out").is_file():
-                raise UserError(
-                    f"{args.against}: '{split}' was not evaluated; evaluate it first, with the same options"
-                )
+            self._require_texts(split, args.against)
         differences = sorted({note for split in self.splits if (note := self._other_decoding(split))})
         self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
         self.parts = folder.checkpoints()  # newest first
@@ -114,28 +139,36 @@ class EvaluationRun:
         if folder.is_bound and not folder.is_finished:
             notes.append(f"the training of {run} is not finished")
         self.notes = [note for note in [*notes, *differences] if note]
-        self.scoring = ["--rouge"]
-        if self.task != "capsule_summarization":
-            bleu(self.target, args.bleu_tokenizer)  # a missing library is refused before the translation
-            self.scoring = ["--lang", self.target, *_scoring(data, self.source)]
-            self.scoring += ["--bleu-tokenizer", args.bleu_tokenizer] if args.bleu_tokenizer else []
-        self.scoring += ["--lowercase"] if args.lowercase else []
+        self.scoring = self._scoring(args, data)
         self.gpu = next(iter(visible_gpus(os.environ)), "")  # on several ones fairseq mixes the outputs
 
-    def decoding(self) -> list[str]:
-        """The options of the search, as lines `KEY VALUE`."""
-        lines = [f"beam {self.beam}", f"lenpen {self.lenpen}", f"nbest {self.nbest}"]
-        return [*lines, f"max-len-b {self.longest}", f"no-repeat-ngram-size {self.blocked}"]
+    def _require_texts(self, split: str, against: Path | None) -> None:
+        """Refuse a split without binarised data, a reference, or the translations of the run `against`."""
+        if not any(self.binarised.glob(f"{split}.*.bin")):
+            raise UserError(f"{self.binarised}: no split '{split}'; choose another with --split")
+        if not self.reference(split).is_file():
+            raise UserError(f"{self.reference(split)}: no such reference; prepare the data again")
+        if self.against and not (self.against / split / "generate.out").is_file():
+            raise UserError(f"{against}: '{split}' was not evaluated; evaluate it first, with the same options")
+
+    def _scoring(self, args: EvaluationArguments, data: Path) -> list[str]:
+        """The options of `fairseq-capsule score`. A missing library is refused here, before the translation."""
+        lowercase = ["--lowercase"] if args.lowercase else []
+        if self.task == "capsule_summarization":
+            return ["--rouge", *lowercase]
+        bleu(self.target, args.bleu_tokenizer)
+        tokenizer = ["--bleu-tokenizer", args.bleu_tokenizer] if args.bleu_tokenizer else []
+        return ["--lang", self.target, *_tokenised(data, self.source), *tokenizer, *lowercase]
 
     def _other_decoding(self, split: str) -> str:
         """A note if the translations that these are compared with were searched with other options."""
         settings = self.against / split / "settings" if self.against else None
         if settings is None or not settings.is_file():
             return ""
-        keys = {line.partition(" ")[0] for line in self.decoding()}
+        keys = {line.partition(" ")[0] for line in self.search.lines()}
         lines = settings.read_text(errors="replace").splitlines()
         other = sorted(line for line in lines if line.partition(" ")[0] in keys)
-        now = sorted(self.decoding())
+        now = sorted(self.search.lines())
         return f"{settings.parent} was translated with {difference(other, now)}" if other != now else ""
 
     def compare_with_checkpoint(self) -> None:
@@ -152,7 +185,7 @@ class EvaluationRun:
         known = belonging_of(path, state)
         refuse_other(known, of_data(self.binarised, known))
         of_model = positions(state)
-        self.cut_at = min(self.longest, of_model[1] - 1)  # the last position is that of </s>
+        self.cut_at = min(self.search.longest, of_model[1] - 1)  # the last position is that of </s>
         limits = [min(pair) for pair in zip(of_model, self.positions.values())]
         for split in self.splits:
             found = long_sentence(self.binarised, split, (self.source, self.target), limits, self.max_tokens)
@@ -173,9 +206,7 @@ class EvaluationRun:
         words = ["fairseq-generate", str(self.binarised), "--user-dir", str(self.plugin)]
         words += ["--task", self.task, "--source-lang", self.source, "--target-lang", self.target]
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
-        words += ["--gen-subset", split, "--path", str(self.checkpoint), "--beam", str(self.beam)]
-        words += ["--lenpen", self.lenpen, "--nbest", str(self.nbest), "--max-len-b", str(self.longest)]
-        words += ["--no-repeat-ngram-size", str(self.blocked)] if self.blocked else []
+        words += ["--gen-subset", split, "--path", str(self.checkpoint), *self.search.words()]
         for side, limit in self.positions.items():
             words += [] if limit == POSITIONS else [f"--max-{side}-positions", str(limit)]
         words += ["--max-tokens", str(self.max_tokens), *([] if self.gpu else ["--cpu"]), "--no-progress-bar"]
@@ -198,7 +229,7 @@ class EvaluationRun:
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
         files = [*sorted(self.binarised.glob(f"{split}.*.bin")), *sorted(self.binarised.glob("dict.*.txt"))]
-        settings = [f"checkpoint {fingerprint(self.checkpoint)}", *self.decoding(), f"data {fingerprint(*files)}"]
+        settings = [f"checkpoint {fingerprint(self.checkpoint)}", *self.search.lines(), f"data {fingerprint(*files)}"]
         folder = Folder(str(self.results / split), SCRIPT)
         scores = folder.path / "scores.txt"
 
@@ -232,7 +263,8 @@ class EvaluationRun:
             folder.run(Stage("scores.json", score))
             sys.stdout.write(scores.read_text(errors="replace"))
             if counts["cut"]:
-                limit = f"--max-len-b {self.longest}" if self.cut_at == self.longest else "the positions of the model"
+                longest = self.search.longest
+                limit = f"--max-len-b {longest}" if self.cut_at == longest else "the positions of the model"
                 print(f"{counts['cut']} of {counts['sentences']} translations were cut at {limit}")
             if counts["unknown"]:
                 print(f"{counts['unknown']} of {counts['sentences']} translations have <unk>")
@@ -281,7 +313,7 @@ def _plugin(named: str | None, settings: Settings, run: Path) -> tuple[Path, str
     return plugin, f"{run} was trained with the plugin {recorded}, not {plugin}"
 
 
-def _scoring(data: Path, source: str) -> tuple[str, ...]:
+def _tokenised(data: Path, source: str) -> tuple[str, ...]:
     """Options for `fairseq-capsule score`: how the text of the target language was tokenised."""
     settings = settings_of(data)
     if "tokenise" not in settings and settings.get("bpe", "").startswith("sentencepiece"):

@@ -46,10 +46,10 @@ def planned(run, tmp_path):
 
 def test_the_plan_follows_the_configuration(run, planned):
     plan = planned()
-    assert (plan.beam, plan.lenpen, plan.nbest, plan.task) == (4, "0.6", 1, "translation")
+    assert (plan.search.beam, plan.search.lenpen, plan.search.nbest, plan.task) == (4, "0.6", 1, "translation")
     assert (plan.source, plan.target, plan.splits, plan.notes) == ("en", "de", ["test"], [])
     assert plan.average[1:5] == ("average", str(run.path), "--last", "3")
-    assert planned(lenpen=1.0).lenpen == "1" and planned(lenpen=0.0).lenpen == "0"
+    assert planned(lenpen=1.0).search.lenpen == "1" and planned(lenpen=0.0).search.lenpen == "0"
     plan.checkpoint.touch()
     assert planned().average == ()
 
@@ -71,15 +71,16 @@ def test_translations_by_another_search_are_noted(planned, tmp_path):
     other.mkdir(parents=True)
     (other / "generate.out").touch()
     plan = planned(against=tmp_path / "other")
-    lines = ["script evaluate.sh", "checkpoint abc", *plan.decoding(), "data def"]
+    lines = ["script evaluate.sh", "checkpoint abc", *plan.search.lines(), "data def"]
     (other / "settings").write_text("".join(f"{line}\n" for line in lines))
     assert planned(against=tmp_path / "other").notes == []
     searches = {"beam": 3, "lenpen": 0.5, "nbest": 2, "max_len_b": 99, "no_repeat_ngram_size": 3}
-    assert len(searches) == len(plan.decoding())
+    assert len(searches) == len(plan.search.lines())
+    own = dict(line.split(" ") for line in plan.search.lines())
     for name, value in searches.items():
-        key, before = name.replace("_", "-"), dict(line.split(" ") for line in plan.decoding())[name.replace("_", "-")]
+        key = name.replace("_", "-")
         (note,) = planned(against=tmp_path / "other", **{name: value}).notes
-        assert note == f"{other} was translated with {key} {before}, not {key} {value}"
+        assert note == f"{other} was translated with {key} {own[key]}, not {key} {value}"
 
 
 def test_corrected_references_are_scored_again(run, planned, tmp_path):
@@ -111,7 +112,8 @@ def test_ngrams_are_blocked_by_a_task_that_can(run, planned):
     assert "--task capsule_translation " in words and "--max-len-b 50 --no-repeat-ngram-size 3 " in words
     assert planned().task == "translation" and "--no-repeat" not in " ".join(planned().generate_command("test"))
     run.write_settings(Settings({**CONFIG, "generation": {"max_len_b": 60, "no_repeat_ngram_size": 2}}))
-    assert (planned().longest, planned().blocked, planned(no_repeat_ngram_size=0).blocked) == (60, 2, 0)
+    search = planned().search
+    assert (search.longest, search.blocked, planned(no_repeat_ngram_size=0).search.blocked) == (60, 2, 0)
 
 
 @pytest.mark.parametrize(
