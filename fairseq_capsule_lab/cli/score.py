@@ -3,8 +3,9 @@
 `score` tests whether one output is better than another; `seeds` compares systems that were trained with several seeds.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,22 +28,11 @@ ROUGE = (
 )
 BASELINE = "The outputs of the baseline, one for each seed. Or a pattern in quotes, such as 'baseline-*/generate.out'."
 SYSTEM = "The outputs of a system, in the order of the baseline's. May be repeated for further systems."
-SCORING = together(
-    argument("references", text_file, "The references, untokenised; several are used together.", "REF", many=True),
-    option("--lang", arguments.language_code, "LANG", "Language of the translations.  [default: the suffix of REF]"),
-    flag("--rouge", ROUGE),
-    arguments.LOWERCASE,
-    arguments.BLEU_TOKENIZER,
-    flag("--other-reference", "Accept a REF that is another text than the T- lines of an output."),
-    arguments.EXTERNAL,
-    arguments.TEXT,
-    arguments.JSON,
-)
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """The arguments of SCORING, but for --json."""
+    """The arguments of SCORING."""
 
     references: Sequence[Path]
     lang: str | None
@@ -86,6 +76,31 @@ class Scoring:
         return self.lang or arguments.language_of(self.references[0])
 
 
+def _gathered(function: Any) -> Any:
+    """Call a command with its arguments of SCORING as `scoring`."""
+
+    @functools.wraps(function)
+    def called(**given: Any) -> Any:
+        scoring = Scoring(**{field.name: given.pop(field.name) for field in fields(Scoring)})
+        return function(scoring=scoring, **given)
+
+    return called
+
+
+SCORING = together(
+    argument("references", text_file, "The references, untokenised; several are used together.", "REF", many=True),
+    option("--lang", arguments.language_code, "LANG", "Language of the translations.  [default: the suffix of REF]"),
+    flag("--rouge", ROUGE),
+    arguments.LOWERCASE,
+    arguments.BLEU_TOKENIZER,
+    flag("--other-reference", "Accept a REF that is another text than the T- lines of an output."),
+    arguments.EXTERNAL,
+    arguments.TEXT,
+    arguments.JSON,
+    _gathered,
+)
+
+
 @command("score", "runs/capsule/evaluation/test/generate.out data/multi30k/raw/test.de")
 @argument("hypothesis", text_file, "An output of fairseq-generate, or plain text.", "HYP")
 @SCORING
@@ -93,16 +108,8 @@ class Scoring:
 @arguments.BOOTSTRAP
 @option("--output", arguments.output_path, "FILE", "Write the detokenised translations to FILE.")
 def score(
+    scoring: Scoring,
     hypothesis: Path,
-    references: Sequence[Path],
-    lang: str | None,
-    rouge: bool,
-    lowercase: bool,
-    bleu_tokenizer: str | None,
-    other_reference: bool,
-    external: Sequence[str],
-    tokenized: str,
-    remove_bpe: str | None,
     against: Path | None,
     samples: int,
     seed: int,
@@ -113,15 +120,13 @@ def score(
 
     from fairseq_capsule_lab.evaluation import scores, translations
 
-    options = (lowercase, bleu_tokenizer, other_reference, external, tokenized, remove_bpe)
-    scoring = Scoring(references, lang, rouge, *options)
     systems, texts = scoring.read([hypothesis, against] if against else [hypothesis])
-    for doubt in translations.doubts(systems, texts, lowercase):
+    for doubt in translations.doubts(systems, texts, scoring.lowercase):
         note(doubt)
     measures = scoring.measures(systems, texts)
     if output:
         first = systems[0]
-        plain = first.sentences if rouge else scores.plain_sentences(first, scoring.language())
+        plain = first.sentences if scoring.rouge else scores.plain_sentences(first, scoring.language())
         write_whole(output, "".join(sentence + "\n" for sentence in plain).encode())
     reported = {}
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
@@ -130,11 +135,11 @@ def score(
         tqdm.write(_described(score, hypothesis, against, measure.digits))
     return {
         "hypothesis": str(hypothesis),
-        "references": [str(path) for path in references],
+        "references": [str(path) for path in scoring.references],
         "against": str(against) if against else None,
-        "tokenized": tokenized,
-        "bleu_tokenizer": bleu_tokenizer,
-        "remove_bpe": remove_bpe,
+        "tokenized": scoring.tokenized,
+        "bleu_tokenizer": scoring.bleu_tokenizer,
+        "remove_bpe": scoring.remove_bpe,
         "sentences": len(systems[0].sentences),
         "scores": reported,
     }
@@ -169,15 +174,7 @@ def _names(hypothesis: Path, other: Path) -> tuple[str, str]:
 @option("--baseline", text_files, "OUT:OUT:…", BASELINE, required=True)
 @option("--system", text_files, "OUT:OUT:…", SYSTEM, required=True, multiple=True)
 def seeds(
-    references: Sequence[Path],
-    lang: str | None,
-    rouge: bool,
-    lowercase: bool,
-    bleu_tokenizer: str | None,
-    other_reference: bool,
-    external: Sequence[str],
-    tokenized: str,
-    remove_bpe: str | None,
+    scoring: Scoring,
     baseline: list[Path],
     system: Sequence[list[Path]],
 ) -> dict[str, Any]:
@@ -192,8 +189,6 @@ def seeds(
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
         note(text)
     groups = [baseline, *system]
-    options = (lowercase, bleu_tokenizer, other_reference, external, tokenized, remove_bpe)
-    scoring = Scoring(references, lang, rouge, *options)
     outputs, texts = scoring.read([path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
     for measure in tqdm(scoring.measures(outputs, texts), desc="seeds", unit=" measures", disable=None):
@@ -208,7 +203,7 @@ def seeds(
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    paths = [str(path) for path in references]
+    paths = [str(path) for path in scoring.references]
     return {"references": paths, "sentences": len(texts[0]), "scores": reported}
 
 
