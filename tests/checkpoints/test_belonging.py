@@ -63,6 +63,14 @@ def test_what_our_tasks_train_says_its_words_and_languages(states):
     assert states["fairseq's"]["cfg"]["task"]["source_lang"] == "en"
 
 
+def test_languages_that_a_checkpoint_does_not_name_are_those_of_its_data(states):
+    state = copy.deepcopy(states["fairseq's"])
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    assert of_checkpoint("older.pt", state).languages == ("en", "de")
+    state["cfg"]["task"]["data"] = "gone"
+    assert of_checkpoint("older.pt", state).languages is None
+
+
 def test_every_command_of_fairseq_that_loads_translation_models_is_a_way():
     modules = Path(fairseq_cli.__file__).parent.glob("*.py")
     loading = {module.stem for module in modules if "load_model_ensemble" in module.read_text(encoding="utf-8")}
