@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
 from fairseq_capsule import hub
-from fairseq_capsule.checkpoints.belonging import of_checkpoint
+from fairseq_capsule.checkpoints.belonging import BINARISED, DIGESTS, of_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
 from tests.checkpoints.ways_in import SETTINGS, SHORT, TASK, WAYS
 from tests.integration.commands import SMALL
@@ -58,8 +58,17 @@ def test_what_our_tasks_train_says_its_words_and_languages(states):
     ours, plain = (of_checkpoint(name, state) for name, state in states.items())
     assert ours.languages == plain.languages == ("en", "de")
     assert ours.digests == plain.digests and ours.digests.keys() == {"source", "target"}
+    assert all(state["task_state"].keys() >= {DIGESTS, BINARISED} for state in states.values())  # without the data
     assert ours.sizes == plain.sizes and not ours.reverses
     assert states["fairseq's"]["cfg"]["task"]["source_lang"] == "en"
+
+
+def test_languages_that_a_checkpoint_does_not_name_are_those_of_its_data(states):
+    state = copy.deepcopy(states["fairseq's"])
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    assert of_checkpoint("older.pt", state).languages == ("en", "de")
+    state["cfg"]["task"]["data"] = "gone"
+    assert of_checkpoint("older.pt", state).languages is None
 
 
 def test_every_command_of_fairseq_that_loads_translation_models_is_a_way():

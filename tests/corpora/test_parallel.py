@@ -72,6 +72,14 @@ def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):
     assert (tmp_path / "learnt").read_text() == expected.getvalue()
 
 
+def test_merges_are_not_learnt_from_protected_words(tmp_path, log):
+    lines = {"with": "<BT> a cat and a hat\n", "without": "a cat and a hat\n"}
+    for name, line in lines.items():
+        (tmp_path / f"{name}.en").write_text(9 * line)
+        learn_subwords([tmp_path / f"{name}.en"], tmp_path / name, "subword-nmt", 9, log, ["<BT>"])
+    assert (tmp_path / "with").read_text() == (tmp_path / "without").read_text()
+
+
 @pytest.mark.parametrize("most", [200, 400])  # a sample, and the whole text
 def test_pieces_learnt_in_two_processes_are_the_same(tmp_path, log, monkeypatch, most):
     """SentencePiece draws its own sample with another seed in each process, whatever seed it is given."""

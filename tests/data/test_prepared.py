@@ -151,6 +151,13 @@ def test_a_protected_word_stays_whole(text_of_kind, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=" ".join)
+def test_white_space_at_an_end_is_no_subword(text_of_kind, kind):
+    text, line = text_of_kind(*kind), TEXTS[kind[0]][0]
+    for spaced in (f"{line} ", f" {line}", f"{line}\u3000", f"\t{line}"):
+        assert text.encode(spaced) == text.encode(line)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=" ".join)
 def test_a_constraint_is_prepared_as_the_target_or_refused(text_of_kind, kind, monkeypatch):
     """fairseq reads constraints as it reads sources: `encode` of the tokenizer."""
     text = text_of_kind(*kind)

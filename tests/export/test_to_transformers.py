@@ -10,7 +10,9 @@ from tests.libraries import library
 from tests.zoo import CASES, OFF, PLAIN, SYSTEMS, build, case_name, make_task
 
 library("transformers")
-from fairseq_capsule_lab.export.to_transformers import configuration, exported, refusal  # noqa: E402
+from capsule_routing.huggingface import CapsuleTokenizer  # noqa: E402
+from capsule_routing.text.preparation import TextPreparation  # noqa: E402
+from fairseq_capsule_lab.export.to_transformers import configuration, exported, refusal, tokenizer  # noqa: E402
 
 OTHERS = [case for case in CASES if case not in TRANSFORMERS]
 
@@ -51,6 +53,19 @@ def test_a_mechanism_of_another_package_is_refused_by_name():
         other = SimpleNamespace(name="mine")
         patch.setattr("fairseq_capsule_lab.export.transformer.mechanisms", lambda: (other,))
         assert refusal(model) == "it contains mine, a mechanism of another package"
+
+
+def test_a_word_that_the_preparation_protects_stays_whole(tmp_path):
+    """So it does at fairseq's doors (tests/data/test_prepared.py)."""
+    task = make_task()
+    task.source_dictionary.add_symbol("<BT>")
+    (tmp_path / "merges").write_text("#version: 0.2\nB T</w>\n", encoding="utf-8")
+    options = {"subwords": "subword-nmt", "codes": str(tmp_path / "merges"), "protected": "<BT>"}
+    sides = tuple(TextPreparation(language, "moses", **options) for language in ("en", "de"))
+    tokenizer(task, sides, tmp_path).save_pretrained(tmp_path / "saved")
+    loaded = CapsuleTokenizer.from_pretrained(tmp_path / "saved")
+    assert loaded.tokenize("<BT> BT") == ["<BT>", "BT"]
+    assert loaded("<BT>").input_ids == [task.source_dictionary.index("<BT>"), task.source_dictionary.eos()]
 
 
 def test_the_search_is_that_of_fairseq_generate():

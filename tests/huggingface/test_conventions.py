@@ -143,6 +143,24 @@ def test_every_adapter_of_lora_has_a_gradient(system):
     torch.testing.assert_close(merged(**batch()).loss, adapted(**batch()).loss)
 
 
+def test_a_prefix_of_peft_is_refused_in_training_and_ignored_by_generate():
+    peft = library("peft")
+    model = build(**SYSTEMS["gdr"]).eval()
+    config = model.config
+    sizes = {"num_layers": config.decoder_layers, "token_dim": config.hidden_size, "num_virtual_tokens": 4}
+    kind = {"task_type": "SEQ_2_SEQ_LM", "num_attention_heads": config.decoder_attention_heads}
+    adapted = peft.get_peft_model(model, peft.PrefixTuningConfig(**kind, **sizes)).eval()
+    with pytest.raises(ValueError, match="labels .* need the whole target: give no cache"):
+        adapted(**batch())
+    for name, weight in adapted.named_parameters():
+        if "prompt_encoder" in name:
+            torch.nn.init.normal_(weight.detach(), std=3)
+    searched = {"input_ids": SOURCES, "num_beams": 1, "max_new_tokens": 8, "min_new_tokens": 8}
+    with adapted.disable_adapter():
+        without = adapted.generate(**searched)
+    assert adapted.generate(**searched).tolist() == without.tolist()
+
+
 @every_system
 def test_a_model_on_the_disk_computes_the_same(system, tmp_path):
     accelerate = library("accelerate")

@@ -186,6 +186,17 @@ def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace,
         assert workplace.prepare("--from", archives, *earlier, "--unknown-up-to", 6, "out").returncode == 0
 
 
+def test_a_script_in_bash_refuses_a_dictionary_with_a_symbol_that_stands_for_another(chinese):
+    """fairseq-preprocess drops the mark, and nothing can read the folder."""
+    files = ["--codes", chinese.root / "codes", "--dict", chinese.root / "dict.txt"]
+    for language in ("zh", "en"):
+        (chinese.root / f"codes.{language}").write_text("#version: 0.2\na b\n")
+        (chinese.root / f"dict.{language}.txt").write_text("a 1\n<s> 1 #fairseq:overwrite\n")
+    process = chinese.prepare("--from", "archives", "--parts", "nc", *files, "out")
+    assert chinese.refused(process, "dict.zh.txt: #fairseq:overwrite: remove the symbol that is there twice")
+    assert nothing_made(chinese.out)
+
+
 @pytest.mark.parametrize("script", ["multi30k", "wmt17-zh-en"])
 def test_offsets_that_fairseq_computed_are_computed_again(archives, tmp_path, capsys, script):
     place = Workplace(tmp_path, "prepare-multi30k.sh") if script == "multi30k" else make_workplace(script, tmp_path)

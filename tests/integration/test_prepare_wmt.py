@@ -1,5 +1,7 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
+import re
+
 import pytest
 
 from capsule_routing.text.folders import preparations
@@ -95,6 +97,42 @@ def test_a_second_run_does_nothing(prepared):
     done = [f"{stage}: done before" for stage in stages(prepared.name)]
     assert process.output.splitlines() == [*done, f"ready: {out}/bin"]
     assert {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]} == times
+
+
+def test_a_held_out_sentence_above_the_positions_of_most_models_is_named(prepared):
+    workplace, last = prepared.workplace, prepared.out / "bpe"
+    before = {name: (last / name).read_text() for name in (f"{split}.en" for split in ("train", "valid", "test"))}
+    try:
+        for (name, text), length in zip(before.items(), (2000, 1024, 1025)):
+            (last / name).write_text(f"{text}{'a ' * length}\n")
+        process = workplace.prepare(*options(prepared.name), "out")
+    finally:
+        for name, text in before.items():
+            (last / name).write_text(text)
+    assert process.returncode == 0, process.errors
+    (warning,) = (line for line in process.errors.splitlines() if "1,024" in line)
+    place = f"bpe/test.en, line {before['test.en'].count(chr(10)) + 1}"
+    assert f"{place}: over 1,024 tokens, more than most models have positions: leave it out, or give the" in warning
+
+
+def test_unknown_text_is_refused_or_accepted(prepared):
+    workplace, languages = prepared.workplace, EXPECTED[prepared.name][0]
+    again = workplace.root / "again"
+    again.mkdir()
+    for stage in ("settings", *(name for name in stages(prepared.name) if not name.startswith(("bin", "dict", "man")))):
+        (again / stage).symlink_to(prepared.out / stage)
+    log = (prepared.out / "bin/preprocess.log").read_text()
+    (workplace.root / "log").write_text(re.sub(r"tokens, [0-9.e-]+% replaced", "tokens, 5.01% replaced", log))
+    copied = [f"cp {prepared.out}/bin/dict.{language}.txt $folder" for language in languages]
+    copied = "; ".join(["folder=${@: -1}", "mkdir $folder", f"cp {workplace.root}/log $folder/preprocess.log", *copied])
+    workplace.stub("fairseq-preprocess", copied)
+    try:
+        process = workplace.prepare(*options(prepared.name), "again")
+        workplace.refused(process, "5.01% of ", "unknown to the dictionary", "--unknown-up-to 6")
+        process = workplace.prepare(*options(prepared.name), "--unknown-up-to", 6, "again")
+        assert process.returncode == 0, process.errors
+    finally:
+        workplace.unstub()
 
 
 @pytest.mark.slow

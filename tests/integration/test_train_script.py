@@ -123,6 +123,20 @@ def test_train_gpus_gives_the_checkpoint_of_train_and_resumes(place, two_process
     assert losses(place.out / "checkpoint3.pt") == losses(two_processes.out / "checkpoint3.pt")
 
 
+def test_train_gpus_refuses_a_task_for_each_gpu(place):
+    """tests/runs/test_training_plan.py has the same for train.sh."""
+    place.stub("torchrun", "touch started")
+    words = ("scripts/train-gpus.sh", "configs/own/lstm.yaml", "data", "out")
+    process = place.run(*words, SLURM_STEP_NUM_TASKS="4", SLURM_STEP_NUM_NODES="2")
+    assert process.returncode == 1
+    (line,) = process.errors.splitlines()
+    assert line.startswith("train-gpus.sh: srun started 4 tasks on 2 nodes; give it --ntasks-per-node 1; ")
+    assert not (place.root / "started").exists()
+    for allowed in ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "2"}, {"SLURM_NTASKS": "8"}):
+        assert place.run(*words, **allowed).returncode == 0
+        (place.root / "started").unlink()
+
+
 @pytest.mark.parametrize("slurm", [True, False])
 def test_train_gpus_prints_the_command_that_it_starts_on_each_node(place, slurm):
     place.stub("torchrun", "printf '%s\\n' \"$@\" >words")

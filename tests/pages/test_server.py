@@ -80,6 +80,13 @@ def test_a_wrong_form_is_answered_with_a_message_and_its_text(ask, fields, messa
     assert capfd.readouterr().err == ""
 
 
+def test_a_form_larger_than_any_text_is_refused(ask, monkeypatch):
+    monkeypatch.setattr(server, "MOST_BYTES", 10)
+    with pytest.raises(urllib.error.HTTPError, match="413") as answer:
+        ask(text="a b c d e f")
+    assert "A text has at most 100,000 characters." in answer.value.read().decode()
+
+
 @pytest.mark.parametrize(
     "address, message",
     [

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from capsule_routing.errors import UserError
+from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.runs.train import Training, as_settings
 from fairseq_capsule_lab.stages import Folder
 
@@ -27,6 +28,16 @@ def test_a_checkpoint_that_has_all_its_epochs_is_named(training):
     )
     with pytest.raises(UserError, match=wanted):
         training.end(0)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_averages_that_nothing_reads_are_named(training, capsys, stored):
+    training.run.manifest_file.unlink()
+    training.plan.settings = Settings({"ema": {"store_ema": stored}})
+    vars(training.plan).update(where="1 process", batch="9 tokens", data="data", seed=1)
+    assert training.begin("train.sh")
+    line = "ema.store_ema: nothing reads these averages; 'fairseq-capsule average' averages checkpoints"
+    assert (line in capsys.readouterr().out.splitlines()) == stored
 
 
 def test_an_error_after_a_checkpoint_was_loaded_is_the_reason(training):
