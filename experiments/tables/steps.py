@@ -5,7 +5,7 @@ Words of commands hold absolute paths.
 
 import os
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, fsum
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -229,7 +229,7 @@ def total(steps: Sequence[Step]) -> str:
     """The cost of steps, in one line."""
     trainings = sum(step.kind == "train" for step in steps)
     gpu_hours, cpu_hours, gigabytes = (
-        sum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
+        fsum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
     )
     parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
     parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []

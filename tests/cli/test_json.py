@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_capsule.root_logger import unchanged_root_logger
 from fairseq_capsule_lab.cli import main
-from tests.cli.test_bad_arguments import WORKS
+from tests.cli.test_bad_arguments import WORKS, require_libraries
 from tests.test_help import LEAVES
 
 HAVE_JSON = [name for name, leaf in LEAVES.items() if any("--json" in param.opts for param in leaf.params)]
@@ -21,6 +21,7 @@ print("printed")
 
 @pytest.mark.parametrize("name", HAVE_JSON)
 def test_stdout_is_one_json_object(name, world, tmp_path, monkeypatch, capfd):
+    require_libraries(name)
     monkeypatch.chdir(world)
     monkeypatch.setattr("fairseq_capsule_lab.analysis.output._drawn", lambda figure, suffix: b"")
     plugin = tmp_path / "plugin" / f"prints_{HAVE_JSON.index(name)}"

@@ -20,6 +20,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.export.from_transformers import CHECKPOINT, write
+from tests.libraries import library
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples/transformers_training/train.py"
@@ -199,6 +200,7 @@ def test_gdr_is_fine_tuned_from_a_marian_and_its_bleu_grows(tmp_path):
 
 
 def test_a_library_that_bleu_needs_is_required_before_the_training(tmp_path):
+    library("datasets")
     program = f"import sys; sys.modules['MeCab'] = None; {PROGRAM}"
     words = ["--data", "missing", "--source", "en", "--target", "ja", "--output_dir", str(tmp_path), "--use_cpu"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
