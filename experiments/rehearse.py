@@ -6,7 +6,7 @@
 Archives with WMT14's names and layout go through `prepare-wmt14-en-de.sh`. The capsule-Transformer of Duan et al. is
 trained with the paper's batch by `train-gpus.sh` and by `train.sh`, in two processes, and by `reproduce.sh` for one
 row. Each of these commands is killed on its way, with all its processes, and then given again. OUT/report.md has the
-time and the memory of each stage, the disk, and what the preparation recorded.
+time, the CPU time and the memory of each stage, the disk, and what the preparation recorded.
 """
 
 import argparse
@@ -50,17 +50,18 @@ rows:
 
 
 class Row(NamedTuple):
-    """A stage: its name, seconds, the most memory of all its processes together in MiB, and what was done to it."""
+    """A stage: its name, seconds, those of CPU time, the most memory of all its processes together in MiB, what was done."""
 
     stage: str
     seconds: float
+    cpu: float
     memory: int
     note: str = ""
 
     @property
     def line(self) -> str:
         """It as a line of a table in Markdown."""
-        return f"| {self.stage} | {self.seconds / 60:.1f} | {self.memory} | {self.note} |"
+        return f"| {self.stage} | {self.seconds / 60:.1f} | {self.cpu / 60:.1f} | {self.memory} | {self.note} |"
 
 
 class Rehearsal:
@@ -91,10 +92,11 @@ class Rehearsal:
             process = subprocess.Popen(
                 list(map(str, words)), cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT
             )
-        start, memory, killed = time.monotonic(), 0, False
+        start, before, cpu, memory, killed = time.monotonic(), 0.0, 0.0, 0, False
         while process.poll() is None:
             family = processes_below(process.pid)
             memory = max(memory, sum(resident(pid) for pid in family) >> 20)
+            cpu = max(cpu, sum(cpu_seconds(pid) for pid in family))  # an orphan takes its share away with it
             if kill is not None and kill():
                 killed = True
                 for pid in family:  # torchrun's workers are in groups of their own
@@ -102,13 +104,13 @@ class Rehearsal:
                 process.wait()
                 break
             if waiting and waiting[0].exists():
-                self.add(Row(f"{stage}: {waiting.pop(0).name}", time.monotonic() - start, memory))
-                start, memory = time.monotonic(), 0
+                self.add(Row(f"{stage}: {waiting.pop(0).name}", time.monotonic() - start, cpu - before, memory))
+                start, before, memory = time.monotonic(), cpu, 0
             time.sleep(0.05)
         if waiting or not marks:
             name = f"{stage}: {waiting[0].name}" if waiting else stage
             note = "killed, then given again" if killed else ""
-            self.add(Row(name, time.monotonic() - start, memory, note))
+            self.add(Row(name, time.monotonic() - start, cpu - before, memory, note))
         if kill is not None and not killed:
             raise UserError(f"{log}: ended before it was killed; see there")
         if process.returncode and not killed:
@@ -146,6 +148,15 @@ def resident(pid: int) -> int:
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of a process and of those of its children that have ended; 0 if it has ended itself."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def end(pid: int) -> None:
     """Kill a process that has perhaps ended."""
     with contextlib.suppress(ProcessLookupError):
@@ -181,10 +192,10 @@ def rehearse(args: argparse.Namespace) -> None:
     run, run_twice = rehearsal.run, rehearsal.run_twice
     tokens, step = (2048, 1024) if args.small else (49152, 2048)  # of an update and of a process
     decoding = ["--beam", 1] if args.small else ["--beam", 4, "--lenpen", 0.6]
-    start = time.monotonic()
+    start, before = time.monotonic(), time.process_time()
     held_out = max(20, min(3000, args.pairs // 100))
     write_archives(out / "archives", args.pairs, held_out, max(5, held_out // 10))
-    rehearsal.add(Row("archives of synthetic text", time.monotonic() - start, 0))
+    rehearsal.add(Row("archives of synthetic text", time.monotonic() - start, time.process_time() - before, 0))
 
     words = [ROOT / "scripts/prepare-wmt14-en-de.sh", "--from", out / "archives", data]
     marks = [data / stage for stage in STAGES]
@@ -214,7 +225,7 @@ def rehearse(args: argparse.Namespace) -> None:
 
 def report_of(rows: Sequence[Row], data: Path, out: Path) -> str:
     """The tables of a rehearsal, in Markdown."""
-    lines = ["| stage | minutes | memory, MiB | |", "|---|---|---|---|"]
+    lines = ["| stage | minutes | of CPU | memory, MiB | |", "|---|---|---|---|---|"]
     lines += [row.line for row in rows]
     lines += ["", "| folder | MB |", "|---|---|"]
     folders = [out / "archives", *(data / stage for stage in STAGES), *sorted((out / "runs").iterdir())]
