@@ -50,7 +50,7 @@ rows:
 
 
 class Row(NamedTuple):
-    """A stage: its name, seconds, those of CPU time, the most memory of all its processes together in MiB, what was done."""
+    """A stage: its seconds, those of CPU time, the most memory of all its processes together in MiB, what was done."""
 
     stage: str
     seconds: float
@@ -203,7 +203,7 @@ def rehearse(args: argparse.Namespace) -> None:
     run("check-data", ["fairseq-capsule", "check-data", data])
 
     def settings(updates: int) -> List[str]:
-        every = max(1, updates // 5)  # a validation follows each checkpoint
+        every = max(1, updates // 2)  # a validation follows each checkpoint
         words = [f"checkpoint.save_interval_updates={every}", f"optimization.max_update={updates}"]
         return [*words, "lr_scheduler.warmup_updates=4", *(SMALL if args.small else [])]
 
@@ -211,9 +211,10 @@ def rehearse(args: argparse.Namespace) -> None:
     words += [CONFIG, data / "bin", runs / "gpus", *settings(args.updates)]
     run_twice("train-gpus.sh", words, partial(has_saved, runs / "gpus", args.updates // 2))
     run("generate.sh", [ROOT / "scripts/generate.sh", "--last-updates", 2, *decoding, runs / "gpus", data, "en", "de"])
+    half = max(2, args.updates // 2)
     words = [ROOT / "scripts/train.sh", "--gpus", 0, "--processes", 2, "--effective-tokens", tokens]
-    words += [CONFIG, data / "bin", runs / "train", *settings(args.updates)]
-    run_twice("train.sh", words, partial(has_saved, runs / "train", args.updates // 2))
+    words += [CONFIG, data / "bin", runs / "train", *settings(half)]
+    run_twice("train.sh", words, partial(has_saved, runs / "train", half // 2))
     table = out / "row.yaml"
     table.write_text(SMALL_TABLE if args.small else TABLE, encoding="utf-8")
     words = [ROOT / "scripts/reproduce.sh", table, "--data", out / "data", "--runs", runs]
@@ -238,7 +239,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=4_500_000, help="training pairs (4,500,000)")
     parser.add_argument(
-        "--updates", type=int, default=10, help="of each training but that of the row, which has five (10)"
+        "--updates", type=int, default=10, help="of train-gpus.sh (10); train.sh makes half of them, the row five"
     )
     parser.add_argument("--small", action="store_true", help="a small model in place of Base")
     parser.add_argument("out", type=Path, help="the folder to make")
