@@ -20,7 +20,6 @@ from omegaconf import OmegaConf
 
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
-from fairseq_capsule.mechanisms.registry import options_off
 
 # Mean and standard deviation of the logarithm of a sentence's number of subwords. Multi30k: measured in its training
 # sentences, with 10,000 joint merges and the end of sentence. wmt14: chosen, for a mean of 27 words.
@@ -57,6 +56,8 @@ def option(text: str) -> Tuple[str, Union[bool, int, float, str]]:
 
 def mechanisms_off(arch: str) -> Dict[str, object]:
     """Return options that turn off all mechanisms of an architecture. Empty if it has none, as in fairseq's models."""
+    from fairseq_capsule.mechanisms.registry import options_off  # builds.py compares with a build that has it elsewhere
+
     return options_off(MODEL_DATACLASS_REGISTRY[arch])
 
 
