@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
 from rows import write_rows
 
@@ -41,6 +41,7 @@ SYSTEMS: Dict[str, Any] = {
     "gdr-losses": ("gdr_transformer", {}),
 }
 VOCABULARY = {"tiny": 9712, "base": 32000}
+SHORTEST = 1.0  # seconds of CPU in which steps are repeated
 COLUMNS = """system size words tokens rounds slower memory speed speed_alike before_seconds after_seconds
     transformer_seconds transformer_alike_seconds before_mib after_mib transformer_mib transformer_alike_mib
     before after device torch fairseq python threads""".split()
@@ -94,9 +95,16 @@ def work() -> None:
     for line in sys.stdin:
         what, name = line.split()
         run = runs[name] = runs.get(name) or training(name)
-        start = time.process_time()
-        value = peak_memory(run, "cpu") / 2**20 if what == "memory" else run()
-        print(json.dumps(value if what == "memory" else time.process_time() - start), flush=True)
+        print(json.dumps(peak_memory(run, "cpu") / 2**20 if what == "memory" else seconds(run)), flush=True)
+
+
+def seconds(run: Callable[[], None]) -> float:
+    """The CPU time of a step: of one that takes long, the mean of several short ones."""
+    start, steps = time.process_time(), 0
+    while time.process_time() - start < SHORTEST:
+        run()
+        steps += 1
+    return (time.process_time() - start) / steps
 
 
 class Worker:
