@@ -1,4 +1,4 @@
-"""Write docs/fairseq-forks.md: the files that the forks of fairseq change against upstream's last release.
+"""Print the files that the forks of fairseq change against upstream's last release, and write docs/fairseq-forks.md.
 
     .venv/bin/python experiments/compare_forks.py docs/fairseq-forks.md
 
@@ -12,7 +12,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SOURCE = ("--no-binary", ":all:", "--no-build-isolation")
@@ -22,18 +22,29 @@ FORKS = (("ve-fairseq==0.12.3", WHEEL), ("fairseq-fixed==0.12.3.1", SOURCE))
 PACKAGES = ("fairseq", "fairseq_cli")
 COPIES = "fairseq/examples/"  # of the repository's examples, which no command imports
 SUFFIXES = (".py", ".yaml")  # a wheel has no C++
+SHOWN = {  # what every training and translation of this plugin runs
+    "checkpoint_utils.py": "reading and writing checkpoints",
+    "trainer.py": "updates, validation, resuming",
+    "tasks/fairseq_task.py": "batches of a data set",
+    "modules/transformer_layer.py": "layers",
+    "modules/multihead_attention.py": "attention",
+    "modules/sinusoidal_positional_embedding.py": "positions",
+    "sequence_generator.py": "beam search",
+}
 PAGE = """# What the forks of fairseq change
 
 fairseq is archived. `make` installs ve-fairseq 0.12.3, or compiles fairseq-fixed 0.12.3.1. Both are later states of
-upstream's repository than its last release, 0.12.2, with fixes for newer versions of Python. These are the Python and
-YAML files that differ from that release, without `fairseq/examples`: lines added and removed, `new` or `gone`.
-`python experiments/compare_forks.py docs/fairseq-forks.md` wrote this page.
+upstream's repository than its last release, 0.12.2, with fixes for newer versions of Python. {number} Python and YAML
+files differ from that release, not counting `fairseq/examples` (new: {new}, gone: {gone}). {same} of {number} are the
+same in both forks.
 
-{same} of {number} files are the same in both forks.
+The table has the files that every training and translation of this plugin runs, with lines added and removed:
 
-| file | ve-fairseq 0.12.3 | fairseq-fixed 0.12.3.1 |
-|---|---|---|
+| file | for | ve-fairseq 0.12.3 | fairseq-fixed 0.12.3.1 |
+|---|---|---|---|
 {rows}
+
+`python experiments/compare_forks.py docs/fairseq-forks.md` wrote this page. It prints the row of every file.
 """
 
 
@@ -71,15 +82,28 @@ def difference(before: list[str] | None, after: list[str] | None) -> str:
     return f"+{signs.count('+')} −{signs.count('-')}"
 
 
-def page(upstream: Mapping[str, list[str]], forks: list[Mapping[str, list[str]]]) -> str:
+def compare(upstream: Mapping[str, list[str]], forks: Sequence[Mapping[str, list[str]]]) -> dict[str, list[str]]:
+    """Return how each file that a fork changes differs in both forks, by path."""
+    names = sorted({*upstream, *forks[0], *forks[1]})
+    changes = {name: [difference(upstream.get(name), fork.get(name)) for fork in forks] for name in names}
+    return {name: of_forks for name, of_forks in changes.items() if any(of_forks)}
+
+
+def table_row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def page(changes: Mapping[str, Sequence[str]]) -> str:
     """Return the text of the page."""
-    rows = []
-    for name in sorted({*upstream, *forks[0], *forks[1]}):
-        changes = [difference(upstream.get(name), fork.get(name)) for fork in forks]
-        if any(changes):
-            rows.append((f"`{name}`", *changes))
-    same = sum(first == second for _, first, second in rows)
-    return PAGE.format(same=same, number=len(rows), rows="\n".join(f"| {' | '.join(row)} |" for row in rows))
+    shown = {f"fairseq/{name}": purpose for name, purpose in SHOWN.items()}
+    rows = (table_row(f"`{name}`", purpose, *changes.get(name, ("", ""))) for name, purpose in shown.items())
+    return PAGE.format(
+        number=len(changes),
+        new=sum("new" in of_forks for of_forks in changes.values()),
+        gone=sum("gone" in of_forks for of_forks in changes.values()),
+        same=sum(first == second for first, second in changes.values()),
+        rows="\n".join(rows),
+    )
 
 
 def main() -> None:
@@ -88,7 +112,10 @@ def main() -> None:
         upstream, *forks = (
             read_distribution(requirement, options, folder / requirement) for requirement, options in (UPSTREAM, *FORKS)
         )
-        Path(sys.argv[1]).write_text(page(upstream, forks), encoding="utf-8")
+    changes = compare(upstream, forks)
+    for name, of_forks in changes.items():
+        print(table_row(f"`{name}`", *of_forks))
+    Path(sys.argv[1]).write_text(page(changes), encoding="utf-8")
 
 
 if __name__ == "__main__":
