@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# num2words: -0.5 is "zero point five" in English and nearly every other language; in some 1.05 is read as 1.5.
+# num2words: -0.5 is "zero point five" in English and most other languages; in some 1.05 is read as 1.5.
 #
 # Expected: words that name the number, in all of its languages, also for numbers between -1 and 0.
 # Seen: -0.5 and 0.5 have the same words in most languages that it knows, as a float, a Decimal or a string. -1.5 is right.
