@@ -32,9 +32,8 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
         from eflomal import Aligner
     except ModuleNotFoundError as error:
         raise missing_library(error) from error
-    long = sum(max(len(source.split()), len(target.split())) >= MOST_WORDS for source, target in zip(sources, targets))
-    if long:
-        print(f"{long} pairs have {MOST_WORDS:,} words or more on a side: eflomal gives them no link", file=sys.stderr)
+    if note := without_links(sources, targets):
+        print(note, file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         files = [os.path.join(folder, name) for name in ("forward", "backward")]
         Aligner().align(
@@ -46,6 +45,12 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
         )
         forward, backward = map(read_alignments, files)
     return forward, backward
+
+
+def without_links(sources: Sequence[str], targets: Sequence[str]) -> str:
+    """Return how many pairs are too long for eflomal, or ""."""
+    long = sum(max(len(source.split()), len(target.split())) >= MOST_WORDS for source, target in zip(sources, targets))
+    return f"{long} pairs have {MOST_WORDS:,} words or more on a side: eflomal gives them no link" if long else ""
 
 
 def grow_diag_final_and(forward: Links, backward: Links) -> Links:

@@ -8,7 +8,7 @@ from typing import Iterable, List, NamedTuple, Sequence, Tuple
 from tqdm import tqdm
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
+from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and, without_links
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.lengths import word_counts
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
@@ -107,6 +107,9 @@ def analyze_coverage(
         f"all source words. Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: the largest distance of "
         "one alignment from the mean."
     )
+    texts = [outputs[0].targets, *(output.sentences for output in outputs)]
+    if note := without_links(outputs[0].sources * len(texts), [line for lines in texts for line in lines]):
+        text += f" {note}."
     title = "Coverage of the source"
     return make_analysis("coverage", title, text, rows, points(panels, title))
 

@@ -21,7 +21,7 @@ from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DEFAULTS, TOOLS, require_earlier_files, setting_lines
 from fairseq_capsule_lab.corpora.subwords import learn_subwords
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs
+from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.corpora.unknown import MOST as MOST_UNKNOWN
 from fairseq_capsule_lab.corpora.unknown import require_known
 from fairseq_capsule_lab.manifests import manifest_lines, warnings
@@ -161,7 +161,7 @@ def held_out_pairs(
     """Append the pairs of a validation or test set. A broken pair is an error."""
     folder = RawTexts(raw, languages, partial(local_archive, folder=archives, downloads=DOWNLOADS), limit=0)
     with folder.members(*addresses, names=texts) as files:
-        append_good_pairs(files, folder.files(split))
+        folder.append_held_out(split, files)
 
 
 @command("similar-pairs", "--max-length 250 --ratio 9 train.en train.de clean.en clean.de", group=filter)

@@ -10,7 +10,7 @@ from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import LIMIT, UNKNOWN_UP_TO, Corpus, Option, Options, Recipe
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, copy_similar_pairs, parallel_lines
+from fairseq_capsule_lab.corpora.texts import copy_similar_pairs, parallel_lines
 from fairseq_capsule_lab.manifests import count_lines
 
 SCRIPT = "prepare-iwslt14-de-en.sh"
@@ -39,7 +39,7 @@ def _raw(raw: RawTexts) -> None:
     _append_training(raw, [members / name for name in tagged], words)
     _keep_similar(raw, words)
     for names in tests:
-        append_good_pairs([members / name for name in names], raw.files("test"))
+        raw.append_held_out("test", [members / name for name in names])
     for file in raw.files("test"):
         text = file.read_text(encoding="utf-8").replace("’", "'")
         file.write_text(text, encoding="utf-8", newline="\n")

@@ -16,7 +16,7 @@ from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Find, Option, Options, Recipe, Text, Words
 from fairseq_capsule_lab.corpora.round_trip import evenly_spaced
-from fairseq_capsule_lab.corpora.texts import append_good_pairs, encoded, fault, read_text, side_of
+from fairseq_capsule_lab.corpora.texts import encoded, fault, read_text, side_of
 from fairseq_capsule_lab.manifests import fingerprint
 
 SPLITS = ("train", "valid", "test")
@@ -166,9 +166,7 @@ def write_raw(
             if split == "train":
                 raw.append(*files)
             else:
-                changed = append_good_pairs(files, raw.files(f"{split}{number or ''}"), reference, raw.languages)
-                if changed:
-                    raw.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
+                raw.append_held_out(f"{split}{number or ''}", files, reference, raw.languages)
     if not raw.files("train")[0].stat().st_size:
         raise UserError("no pair of the training text can be used: check that it is parallel, and UTF-8")
     if any(sizes.values()):

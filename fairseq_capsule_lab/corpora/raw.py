@@ -68,7 +68,18 @@ class RawTexts:
         """
         names = [member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref"))]
         with self.members(address, names=names) as texts:
-            append_good_pairs(texts, self.files(split))
+            self.append_held_out(split, texts)
+
+    def append_held_out(
+        self, split: str, files: Sequence[Path], reference: str = "", languages: Sequence[str] = ("", "")
+    ) -> None:
+        """Append the pairs of two files to a validation or test set, and note how many were not composed (NFC).
+
+        `reference` and `languages` are arguments of `append_good_pairs`.
+        """
+        changed = append_good_pairs(files, self.files(split), reference, languages)
+        if changed:
+            self.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
 
     @contextmanager
     def members(self, *addresses: str, names: Sequence[str]) -> Iterator[list[Path]]:

@@ -1,9 +1,12 @@
 """Coverage of the source, compared with counts by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis import coverage
+from fairseq_capsule_lab.analysis.alignment import MOST_WORDS
 from fairseq_capsule_lab.analysis.coverage import analyze_coverage, coverage_rates
 from fairseq_capsule_lab.evaluation.translations import Translations
 from tests.references import zheng2019
@@ -61,3 +64,7 @@ def test_an_analysis_has_means_over_alignments(monkeypatch):
     assert (half.under, half.under_spread) == (75, 25)
     assert (half.over, half.over_spread) == (12.5, 12.5)  # “b” occurs twice, and one of the alignments links it
     assert "| half | 0.2500 | 0.2500 | 75.00 | 25.00 | 12.50 | 12.50 |" in analysis.markdown
+    assert "no link" not in analysis.markdown
+    outputs = [replace(output, sources=["a " * MOST_WORDS + output.sources[0]]) for output in outputs]
+    long = analyze_coverage(list(texts), outputs, (["train"], ["training"]), runs=1)
+    assert "3 pairs have 1,024 words or more on a side: eflomal gives them no link." in long.markdown

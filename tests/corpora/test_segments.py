@@ -64,6 +64,12 @@ def test_segments_are_paired_by_document_and_number(tmp_path, names):
     assert pairs(source, write(tmp_path, names[1], sgm("ref", TARGETS, turned=True))) == PAIRS
 
 
+@pytest.mark.parametrize("name", ["a.sgm", "a.SGM", "a.Xml.gz"])
+def test_a_name_says_that_a_file_is_markup_where_its_start_does_not(tmp_path, name):
+    source = write(tmp_path, name, f"<!-- made by hand -->\n{sgm('src', SOURCES)}")
+    assert pairs(source, write(tmp_path, "b.sgm", sgm("ref", TARGETS))) == PAIRS
+
+
 @pytest.mark.parametrize("root", ["dataset", "collection"])
 def test_one_file_of_wmt21_has_both_sides(tmp_path, root):
     path = write(tmp_path, "newstest2021.de-en.all.xml", xml(root=root))

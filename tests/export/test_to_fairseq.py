@@ -1,6 +1,9 @@
 """CTranslate2's own converter reads what is exported, and gives fairseq's scores. Routed models are refused."""
 
+import ast
+import re
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -78,6 +81,17 @@ def test_the_scores_are_those_of_fairseq(tmp_path, options):
     model = build(PLAIN, {**OFF[PLAIN][0], **options}, task)
     assert refusal(model) is None
     assert largest_difference(translator_of(model, task, tmp_path), model, task) < 1e-5
+
+
+def test_padding_is_suppressed_by_the_option_that_the_documents_name(tmp_path):
+    task = make_task()
+    model = build(PLAIN, {**OFF[PLAIN][0]}, task)
+    page = (Path(__file__).parents[2] / "docs/bridges.md").read_text(encoding="utf-8")
+    (option,) = re.findall("`suppress_sequences=(.*?)`", page)
+    translator, source = translator_of(model, task, tmp_path), [words_of(task, make_sentences([(7, 5)])[0]["source"])]
+    words = ast.literal_eval(option)
+    (result,) = translator.translate_batch(source, suppress_sequences=words, max_decoding_length=9)
+    assert words[0][0] not in result.hypotheses[0]
 
 
 @pytest.mark.parametrize("options", NOT_CONVERTED, ids=case_name)

@@ -42,7 +42,8 @@ def example():
     """Load the example without `datasets`, which reads its texts and which the fast tests do not install."""
     assert transformers.Seq2SeqTrainer  # imported now: it asks for the real `datasets`
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "datasets", SimpleNamespace(Dataset=None, load_from_disk=None))
+        datasets = SimpleNamespace(Dataset=SimpleNamespace(from_dict=dict), load_from_disk=None)
+        patch.setitem(sys.modules, "datasets", datasets)
         return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
@@ -93,6 +94,18 @@ def test_the_sum_with_the_guided_losses_chooses_no_model():
     with pytest.raises(SystemExit, match="includes the losses of mechanisms; give nll or bleu"):
         arguments(output_dir="out", metric_for_best_model="loss")
     assert [arguments(metric_for_best_model=name).greater_is_better for name in ("nll", "bleu")] == [False, True]
+
+
+def test_lines_of_a_text_end_at_line_feeds_alone(tmp_path):
+    """Python's splitlines() would shift the pairs behind such a character."""
+    others = [character for character in map(chr, range(0x3000)) if len(f"a{character}b".splitlines()) > 1]
+    others = [character for character in others if character not in "\r\n"]
+    assert len(others) > 5
+    sources, targets = [f"a{character}b" for character in others], [f"c {ord(character)}" for character in others]
+    for language, lines in (("en", sources), ("de", targets)):
+        (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = example().read(SimpleNamespace(data=tmp_path, source="en", target="de"), "train")
+    assert [tuple(pair.values()) for pair in found["translation"]] == [*zip(sources, targets)]
 
 
 @pytest.mark.parametrize("text", ["der Hund ", " der Hund", "der Hund\u3000", "der Hund\t"])
