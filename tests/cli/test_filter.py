@@ -5,6 +5,7 @@ import tarfile
 
 import pytest
 
+from capsule_routing.text.languages import WITHOUT_SPACES
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.manifests import fingerprint
 
@@ -96,3 +97,12 @@ def test_warnings_name_long_sentences_and_parts_of_which_much_is_missing(place, 
     status, (first, second) = step("warnings", ".", "bpe")
     assert status == 0 and first.endswith("warning: 8 of 9 pairs were left out")
     assert f"warning: {place}/bpe/valid.en, line 2: over 1,024 tokens" in second
+
+
+@pytest.mark.parametrize("script", [script for script, languages in WITHOUT_SPACES.items() if languages])
+def test_generate_sh_has_a_tokeniser_of_bleu_only_where_moses_finds_words(step, script):
+    code = WITHOUT_SPACES[script].split()[0]
+    for language in (code, f"en_{script}"):
+        status, (line,) = step("bleu-tokenizer", language)
+        assert status == 1 and line.endswith("so Moses makes no words of it; take scripts/evaluate.sh")
+    assert step("bleu-tokenizer", f"{code}_Latn") == (0, ["13a"])
