@@ -73,17 +73,17 @@ class Step:
     def stage(self, folder: Folder, place: str) -> Stage:
         """The step on this machine; its `place` among the steps, such as `5 of 14`, is printed before it."""
 
-        def make(part: Path, log: BinaryIO) -> None:
+        def make(unfinished: Path, log: BinaryIO) -> None:
             print(f"{place}: {self.output}", flush=True)
             processes.show(self.words, folder.path, self.output if self.prints else self.log)
             # The commands of this Python come first, even if no environment is active.
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             env = {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(self.threads))}
-            with open(part, "wb") if self.prints else contextlib.nullcontext(log) as printed:
+            with open(unfinished, "wb") if self.prints else contextlib.nullcontext(log) as printed:
                 options: Dict[str, Any] = {"stdout": printed, "stderr": log, "cwd": folder.path, "env": env}
                 status = processes.run_in_group(self.words, pass_fds=[folder.descriptor], **options)
             if self.prints:
-                part.write_bytes(b"".join(part.read_bytes().splitlines(keepends=True)[-1:]))
+                unfinished.write_bytes(b"".join(unfinished.read_bytes().splitlines(keepends=True)[-1:]))
             if status:
                 raise subprocess.CalledProcessError(status, list(self.words))
 
