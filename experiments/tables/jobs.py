@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
@@ -108,6 +109,18 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
         if step.prints and outputs.intersection(step.needs):
             outputs.add(step.output)
     return [step for step in makers.values() if step.output in outputs]
+
+
+def total(steps: Sequence[Step]) -> str:
+    """The cost of steps, in one line."""
+    trainings = sum(step.kind == "train" for step in steps)
+    gpu_hours, cpu_hours, gigabytes = (
+        fsum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
+    )
+    parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
+    parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
+    parts += [f"{cpu_hours:,.1f} hours of a CPU", f"{gigabytes:,.0f} GB of disk"]
+    return ", ".join(parts)
 
 
 def cluster_profile(launcher: str) -> Path:
