@@ -25,6 +25,7 @@ from fairseq_capsule_lab.cli.commands import command, flag, one_of, option, run_
 from fairseq_capsule_lab.stages import Folder
 
 if TYPE_CHECKING:
+    from experiments.tables.jobs import Step
     from experiments.tables.steps import Work
 
 NAME = "reproduce.sh"
@@ -80,16 +81,11 @@ def reproduce(
 ) -> None:
     """Run the missing steps of a paper's table, then print the table. The same command resumes an interrupted run."""
     if table is None:
-        if click.get_current_context().meta["words"]:  # options of a table
-            raise click.UsageError("Missing argument 'TABLE'.")
-        for name in definitions.table_names():
-            print(f"{name:16} {definitions.load_table(name).title}")
+        _list_tables()
         return
     one_of({"--print": only_print or None, "--dry-run": dry_run or None})
-    source = click.get_current_context().get_parameter_source
-    for name in ("rows", "seeds", "baseline", "launcher", "cores", "precision", "max_tokens") if only_print else ():
-        if source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')}: --print prints all results so far; leave it out")
+    if only_print:
+        _refuse_options_of_steps()
     definition = definitions.load_table(table)
     if figure and not definition.figure:
         raise UserError(f"--figure: the definition of {definition.name} does not say what to draw; omit the option")
@@ -100,7 +96,7 @@ def reproduce(
 
         from experiments.tables import jobs
         from experiments.tables.runs import Workspace
-        from experiments.tables.steps import total, work_of
+        from experiments.tables.steps import work_of
 
         user_dir = click.get_current_context().meta.get("user_dir")
         plugin = Path(os.path.abspath(user_dir)) if user_dir else None
@@ -112,18 +108,38 @@ def reproduce(
         work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads, *training)
         work.refuse_wrong_plugins()
         if dry_run:
-            steps = jobs.missing(work.steps(), work.cells, workspace.runs)
-            for step in steps:
-                print(step)
-            print(f"# {total(steps)}, without evaluation")
-            if any(step.gpu_hours for step in steps):
-                print(f"# {H100}")
+            _print_steps(jobs.missing(work.steps(), work.cells, workspace.runs))
             return
         work.refuse_missing_corpora()
         failed = _run(work, runs, baseline, profile, runs.absolute() / scale / f"tables/{definition.name}.steps.json")
     _show(definition, sizes, runs.resolve(), figure, curves, out)
     if failed:
         raise UserError("some steps failed: see the notes under the table, and the logs in the folder of each run")
+
+
+def _list_tables() -> None:
+    if click.get_current_context().meta["words"]:  # options of a table
+        raise click.UsageError("Missing argument 'TABLE'.")
+    for name in definitions.table_names():
+        print(f"{name:16} {definitions.load_table(name).title}")
+
+
+def _refuse_options_of_steps() -> None:
+    """Raise a UsageError if the command line has an option that only running the steps reads."""
+    source = click.get_current_context().get_parameter_source
+    for name in ("rows", "seeds", "baseline", "launcher", "cores", "precision", "max_tokens"):
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')}: --print prints all results so far; leave it out")
+
+
+def _print_steps(steps: Sequence["Step"]) -> None:
+    from experiments.tables.jobs import total
+
+    for step in steps:
+        print(step)
+    print(f"# {total(steps)}, without evaluation")
+    if any(step.gpu_hours for step in steps):
+        print(f"# {H100}")
 
 
 def _run(work: "Work", runs: Path, baseline: Path | None, profile: Path | None, listed: Path) -> bool:

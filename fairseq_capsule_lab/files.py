@@ -22,16 +22,16 @@ def replace_file(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file that is moved to `path` at the end. After an error, an older file of that name is unchanged."""
-    part, stream = _beside(path, lambda part: open(part, "xb"))  # never a file or a link that is already there
+    unfinished, stream = _beside(path, lambda new: open(new, "xb"))  # never a file or a link that is already there
     try:
         with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())  # the new name must not reach the disk before the content
-        os.replace(part, path)
+        os.replace(unfinished, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            part.unlink()
+            unfinished.unlink()
         raise
 
 
@@ -41,24 +41,24 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     It is an OSError if `path` is a file or a folder with files.
     """
-    part, _ = _beside(path, lambda part: part.mkdir(parents=True))
+    unfinished, _ = _beside(path, lambda new: new.mkdir(parents=True))
     try:
-        yield part
-        for file in filter(Path.is_file, part.rglob("*")):
+        yield unfinished
+        for file in filter(Path.is_file, unfinished.rglob("*")):
             with open(file, "rb") as stream:
                 os.fsync(stream.fileno())
-        os.rename(part, path)
+        os.rename(unfinished, path)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise
 
 
 def _beside(path: Path, make: Callable[[Path], Made]) -> tuple[Path, Made]:
     """Make something under a new temporary name beside `path`."""
     for number in itertools.count():
-        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
         with contextlib.suppress(FileExistsError):
-            return part, make(part)
+            return unfinished, make(unfinished)
     raise AssertionError
 
 

@@ -115,22 +115,22 @@ class Folder:
         # What an interrupted run left. Processes of it that still run hold no lock and write only there.
         for rest in final.parent.glob(f"{final.name}.part.*"):
             remove(rest)
-        part = final.with_name(f"{final.name}.part.{os.getpid()}")
+        unfinished = final.with_name(f"{final.name}.part.{os.getpid()}")
         log = self.path / (stage.log or f"{stage.output}.log")
         try:
-            for file in (part, log):
+            for file in (unfinished, log):
                 file.parent.mkdir(parents=True, exist_ok=True)
             with open(log, "wb") as stream:
-                stage.make(part, stream)
+                stage.make(unfinished, stream)
             self.bind()
-            if part.exists() or not final.exists():
-                part.rename(final)
+            if unfinished.exists() or not final.exists():
+                unfinished.rename(final)
         except Exception as error:  # a library may raise anything
             is_full = not self.has_room()  # asked before the removal of what is incomplete
             if not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
                 with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
                     traceback.print_exc(file=stream)
-            for rest in part.parent.glob(f"{part.name}*"):
+            for rest in unfinished.parent.glob(f"{unfinished.name}*"):
                 remove(rest)
             if isinstance(error, UserError) and not is_full:
                 raise
@@ -151,9 +151,9 @@ class Folder:
     def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
         """Return the last stage: `manifest.tsv`, with the lines `extra`, which are read when the stage runs."""
 
-        def make(part: Path, log: BinaryIO) -> None:
+        def make(unfinished: Path, log: BinaryIO) -> None:
             lines = [*manifest_lines(self.path, self.stages[:-1], command_line), *extra]
-            part.write_text("".join(f"{line}\n" for line in lines))
+            unfinished.write_text("".join(f"{line}\n" for line in lines))
 
         return Stage("manifest.tsv", make)
 

@@ -29,9 +29,9 @@ from pathlib import Path
 from fairseq_capsule_lab.processes import output_of
 from fairseq_capsule_lab.stages import Folder, Stage
 
-def make(part, log):
+def make(unfinished, log):
     words = ["sh", "-c", "echo $$ >.child; mv .child child; exec sleep 60"]
-    part.write_bytes(b"".join(output_of(words, log, Path.cwd(), os.environ)))
+    unfinished.write_bytes(b"".join(output_of(words, log, Path.cwd(), os.environ)))
 
 with Folder("out", "x").locked() as folder:
     folder.keep_settings([])
@@ -40,11 +40,11 @@ with Folder("out", "x").locked() as folder:
 
 
 def text(content):
-    return lambda part, log: part.write_text(content)
+    return lambda unfinished, log: unfinished.write_text(content)
 
 
-def failing(part, log):
-    part.mkdir()
+def failing(unfinished, log):
+    unfinished.mkdir()
     log.write(b"first\ntoo bad\n")
     raise subprocess.CalledProcessError(3, ["x"])
 
@@ -105,10 +105,10 @@ def has_ended(number, seconds=10):
 def test_what_has_its_name_is_complete_and_stays(capsys):
     seen = []
 
-    def make(part, log):
+    def make(unfinished, log):
         seen.append(names())
-        part.mkdir()
-        (part / "train.en").write_text("a\nb\n")
+        unfinished.mkdir()
+        (unfinished / "train.en").write_text("a\nb\n")
 
     made(Stage("raw", make), Stage("codes", text("a b\n")))
     assert names() == ["codes", "raw", "settings"] and "raw" not in seen[0]
@@ -139,7 +139,7 @@ def test_an_output_of_another_program_is_refused(place):
 
 
 def failing_with(error):
-    def make(part, log):
+    def make(unfinished, log):
         raise error
 
     return make
@@ -161,8 +161,8 @@ def test_a_stage_that_fails_says_why_and_leaves_its_log(place, monkeypatch, make
 
 
 def test_an_error_of_the_input_is_passed_on_and_leaves_no_part(place):
-    def make(part, log):
-        part.touch()
+    def make(unfinished, log):
+        unfinished.touch()
         raise UserError("a.en, line 2: empty")
 
     assert refused(Stage("raw", make)) == "a.en, line 2: empty"
@@ -206,14 +206,14 @@ def test_counts_of_a_stage(tmp_path):
 
 
 def test_a_manifest_names_settings_sources_and_files():
-    def make(part, log):
-        part.mkdir()
+    def make(unfinished, log):
+        unfinished.mkdir()
         for name, content in {"SHA256SUMS": "abc  train.gz\n", "PARTS": "train.gz\t5\n", "train.de": "1\n2\n"}.items():
-            (part / name).write_text(content)
+            (unfinished / name).write_text(content)
 
-    def binarise(part, log):
-        part.mkdir()
-        (part / "train.bin").write_text("x\n")
+    def binarise(unfinished, log):
+        unfinished.mkdir()
+        (unfinished / "train.bin").write_text("x\n")
 
     with Folder("out", "x").locked() as folder:
         folder.keep_settings(["from a folder"])
@@ -284,7 +284,7 @@ def test_an_interruption_kills_a_group_that_does_not_end(tmp_path, monkeypatch):
 
 
 def test_with_keep_going_only_what_needs_a_failed_stage_is_left_out(tmp_path, capsys):
-    def fail(part, log):
+    def fail(unfinished, log):
         log.write(b"no data\n")
         raise subprocess.CalledProcessError(1, ["make"])
 
@@ -292,8 +292,8 @@ def test_with_keep_going_only_what_needs_a_failed_stage_is_left_out(tmp_path, ca
     with folder.locked():
         made = [
             Stage("a/first", fail, log="log/first.log"),
-            Stage("second", lambda part, log: part.touch(), needs=("a/first",)),
-            Stage("b/third", lambda part, log: (tmp_path / "runs/b/third").touch(), log="log/third.log"),
+            Stage("second", lambda unfinished, log: unfinished.touch(), needs=("a/first",)),
+            Stage("b/third", lambda unfinished, log: (tmp_path / "runs/b/third").touch(), log="log/third.log"),
         ]
         assert [stage.output for stage in folder.run(*made, keep_going=True)] == ["a/first", "second"]
     printed = capsys.readouterr()

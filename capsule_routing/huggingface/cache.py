@@ -15,7 +15,7 @@ class RoutedLayer(DynamicLayer):
 
     Attributes:
         kept: in the cache of a self-attention what each module that changes its logits needs of the prefix, `[B, …, L,
-            L]`; in that of the last cross-attention the votes of the source, the fields of `SourceParts`.
+            L]`; in that of the last cross-attention the votes of the source, the fields of `Projected`.
     """
 
     _layer_type = LAYER_TYPE

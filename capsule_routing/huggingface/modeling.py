@@ -37,7 +37,7 @@ from capsule_routing.modules import (
     GlobalRepresentation,
     HolisticContext,
     PastFutureOutput,
-    SourceParts,
+    Projected,
 )
 from capsule_routing.modules.layers import is_bare
 from capsule_routing.presets import BIG, TINY
@@ -246,21 +246,21 @@ class CapsuleDecoder(Side):
             states = self.context_gate(states, encoded.vector)
         routed = None
         if self.past_future is not None:
-            parts = self._source_parts(self.past_future, source, source_padding, cache)
-            states, routed = self.past_future.context(states, parts, source_padding)
+            projected = self._projected(self.past_future, source, source_padding, cache)
+            states, routed = self.past_future.context(states, projected, source_padding)
         return Decoded(states, tuple(outputs), tuple(own), tuple(cross), routed)
 
     @staticmethod
-    def _source_parts(
+    def _projected(
         past_future: HolisticContext, source: Tensor, padding_mask: Tensor, cache: Optional[EncoderDecoderCache]
-    ) -> SourceParts:
+    ) -> Projected:
         """Return what PAST and FUTURE need of the source; with a cache it is computed at the first step."""
         if cache is None:
             return past_future.routing(source, None, padding_mask)
         layer = routed_layer(cache.cross_attention_cache, -1)
         if not layer.kept:
             layer.kept = past_future.routing(source, None, padding_mask)
-        return SourceParts(*layer.kept)  # type: ignore[arg-type]
+        return Projected(*layer.kept)  # type: ignore[arg-type]
 
 
 class CapsuleModel(PreTrainedModel):

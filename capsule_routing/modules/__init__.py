@@ -23,7 +23,7 @@ from capsule_routing.modules.past_future import (
     PastFutureClassifier,
     PastFutureOutput,
     PastFutureRouting,
-    SourceParts,
+    Projected,
 )
 from capsule_routing.modules.selective_attention import QueryKeyNorm, SelectiveAttention
 
@@ -44,6 +44,6 @@ __all__ = [
     "QueryKeyNorm",
     "SelectiveAttention",
     "SimpleAggregation",
-    "SourceParts",
+    "Projected",
     "compile_routing",
 ]

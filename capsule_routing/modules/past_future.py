@@ -1,6 +1,6 @@
 """Separation of a source sentence into translated and untranslated words, at every target step; what states get of it.
 
-Guided dynamic routing and its two baselines (Zheng et al. 2019, §3.1 and Fig. 6) have one interface. `prepare` computes
+Guided dynamic routing and its two baselines (Zheng et al. 2019, §3.1 and Fig. 6) have one interface. `project` computes
 what does not depend on the target, once for each sentence, also in decoding. `route` computes the rest. Results are in
 the order PAST, FUTURE, redundant.
 """
@@ -28,8 +28,8 @@ from capsule_routing.modules.layers import (
 )
 
 
-class SourceParts(NamedTuple):
-    """The part of the routing that depends only on the source sentence.
+class Projected(NamedTuple):
+    """What the routing computes from the source sentence alone.
 
     Attributes:
         values: the vectors that are summed, `[B, I, N, D]`.
@@ -50,12 +50,12 @@ class PastFutureRouting(nn.Module):
     A number of capsules, a size or a number of iterations below 1 raises a ValueError.
     """
 
-    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
-        """Compute the part that depends only on the source; arguments as in `forward`."""
+    def project(self, source: Tensor, padding_mask: Mask = None) -> Projected:
+        """Compute what depends only on the source; arguments as in `forward`."""
         raise NotImplementedError
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
-        """Compute `forward` from the result of `prepare`."""
+    def route(self, projected: Projected, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
+        """Compute `forward` from the result of `project`."""
         raise NotImplementedError
 
     def forward(
@@ -63,24 +63,24 @@ class PastFutureRouting(nn.Module):
         source: Optional[Tensor],
         state: Optional[Tensor],
         padding_mask: Mask = None,
-        parts: Optional[SourceParts] = None,
+        projected: Optional[Projected] = None,
     ) -> Any:
         """Separate a source sentence for every decoder state.
 
         Args:
-            source: `h` `[B, I, source_dim]`; not read with `parts`.
+            source: `h` `[B, I, source_dim]`; not read with `projected`.
             state: `z` `[B, T, state_dim]`; None for the first half alone.
             padding_mask: `[B, I]`, True marks padding of the source.
-            parts: the result of the first half, from an earlier call.
+            projected: the result of the first half, from an earlier call.
 
         Returns:
             `RoutingResult` with capsules `[B, T, N, D]` and coupling `[B, T, I, M]`, 0 at padding. `M` is the number of
-            capsules `N`, or of classes of CLF. Without states: `SourceParts`.
+            capsules `N`, or of classes of CLF. Without states: `Projected`.
         """
-        if parts is None:
+        if projected is None:
             assert source is not None
-            parts = self.prepare(source, padding_mask)
-        return parts if state is None else self.route(parts, state, padding_mask)
+            projected = self.project(source, padding_mask)
+        return projected if state is None else self.route(projected, state, padding_mask)
 
 
 class GuidedDynamicRouting(PastFutureRouting):
@@ -119,35 +119,35 @@ class GuidedDynamicRouting(PastFutureRouting):
             xavier_(self.agreement_weight)
             normal_(self.agreement_vector)
 
-    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
+    def project(self, source: Tensor, padding_mask: Mask = None) -> Projected:
         """Compute the votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and the products of `W_b` with them."""
         source = source if padding_mask is None else source.masked_fill(padding_mask.unsqueeze(-1), 0)
         votes = cast_votes(source, self.vote_weight)
         values = by_output(votes)
         if self.agreement_weight is None:
-            return SourceParts(values)
+            return Projected(values)
         _, of_vote, of_capsule = self._blocks()
         keys = votes @ of_vote.t()
         capsules = routing.dynamic_routing(values, 1).capsules
-        return SourceParts(values, keys, routing.squared_exponential(keys), capsules @ of_capsule.t())
+        return Projected(values, keys, routing.squared_exponential(keys), capsules @ of_capsule.t())
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
+    def route(self, projected: Projected, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         if self.agreement_weight is None:  # the result is the same at every step
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
-            routed = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
+            routed = routing.dynamic_routing(projected.values.unsqueeze(1), 1, padding_mask=mask)
             return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed))
-        assert parts.first_part is not None and self.agreement_vector is not None
+        assert projected.first_part is not None and self.agreement_vector is not None
         of_state, _, of_capsule = self._blocks()
         return routing.guided_routing(
-            parts.values,
-            parts.keys,
-            parts.first_part,
+            projected.values,
+            projected.keys,
+            projected.first_part,
             state @ of_state.t(),
             of_capsule,
             self.agreement_vector,
             self.iterations,
             padding_mask=padding_mask,
-            exponentials=parts.exponentials,
+            exponentials=projected.exponentials,
             compiled=self.compiled and torch.is_grad_enabled(),
         )
 
@@ -182,12 +182,12 @@ class PastFutureClassifier(PastFutureRouting):
         xavier_(self.vote_weight)
         xavier_(self.class_weight)
 
-    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
+    def project(self, source: Tensor, padding_mask: Mask = None) -> Projected:
         keys = self.source_projection(source).unsqueeze(2)
-        return SourceParts(cast_votes(source, self.vote_weight), keys, routing.squared_exponential(keys))
+        return Projected(cast_votes(source, self.vote_weight), keys, routing.squared_exponential(keys))
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
-        return _classify(parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
+    def route(self, projected: Projected, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
+        return _classify(projected, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
 
 
 class PastFutureAttention(PastFutureRouting):
@@ -210,27 +210,27 @@ class PastFutureAttention(PastFutureRouting):
         for weight in (self.query_weight, self.key_weight, self.value_weight):
             xavier_(weight)
 
-    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
-        return SourceParts(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
+    def project(self, source: Tensor, padding_mask: Mask = None) -> Projected:
+        return Projected(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
-        return _attend(parts, cast_votes(state, self.query_weight), padding_mask)
+    def route(self, projected: Projected, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
+        return _attend(projected, cast_votes(state, self.query_weight), padding_mask)
 
 
 @in_float32
-def _classify(parts: SourceParts, states: Tensor, weight: Tensor, padding_mask: Mask) -> RoutingResult:
+def _classify(projected: Projected, states: Tensor, weight: Tensor, padding_mask: Mask) -> RoutingResult:
     """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
-    scores = routing.additive_scores(states, parts.keys, weight, parts.exponentials).squeeze(3)
+    scores = routing.additive_scores(states, projected.keys, weight, projected.exponentials).squeeze(3)
     coupling = routing.masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], parts.values)), coupling)
+    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], projected.values)), coupling)
 
 
 @in_float32
-def _attend(parts: SourceParts, queries: Tensor, padding_mask: Mask) -> RoutingResult:
+def _attend(projected: Projected, queries: Tensor, padding_mask: Mask) -> RoutingResult:
     """Values and keys `[B, I, 2, D]`, queries `[B, T, 2, D]`."""
-    scores = torch.einsum("btnd,bind->btin", queries, parts.keys) / math.sqrt(queries.size(-1))
+    scores = torch.einsum("btnd,bind->btin", queries, projected.keys) / math.sqrt(queries.size(-1))
     coupling = routing.masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, parts.values), coupling)
+    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, projected.values), coupling)
 
 
 class PastFutureOutput(NamedTuple):
@@ -309,18 +309,20 @@ class HolisticContext(nn.Module):
     def reset_parameters(self) -> None:
         zero_(self.feed_forward[2])
 
-    def context(self, state: Tensor, parts: SourceParts, padding_mask: Mask = None) -> Tuple[Tensor, PastFutureOutput]:
+    def context(
+        self, state: Tensor, projected: Projected, padding_mask: Mask = None
+    ) -> Tuple[Tensor, PastFutureOutput]:
         """Add PAST and FUTURE to decoder states.
 
         Args:
             state: `z` `[B, T, C]`.
-            parts: the result of the routing's `prepare` for the `B` sentences.
+            projected: the result of the routing's `project` for the `B` sentences.
             padding_mask: `[B, I]`, True marks padding of the source.
 
         Returns:
             `o` `[B, T, C]`, and the states, capsules and coupling that it was computed from.
         """
-        routed = self.routing(None, state, padding_mask, parts)
+        routed = self.routing(None, state, padding_mask, projected)
         count = self.capsules_per_content
         contents = routed.capsules[:, :, : 2 * count].flatten(2)
         output = state + self.feed_forward(torch.cat([state, contents], dim=-1))

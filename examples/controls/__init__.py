@@ -46,7 +46,7 @@ class ExtraFFN(Mechanism):
         # The last layer starts at 0, as in GDR, so that a fresh model translates as its baseline.
         return feed_forward(sizes.target, 8 * sizes.target, sizes.target, zero=True)
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=target.states + part(target.states))
 
 
@@ -85,7 +85,7 @@ class StateLosses(Mechanism):
     def decoder(self, config, sizes):
         return StateHeads(sizes.target)
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target.with_output(self.name, part(target.states))
 
     def losses(self, model, net_output, sample, weights, options):

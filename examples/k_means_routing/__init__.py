@@ -16,7 +16,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from capsule_routing import RoutingResult, in_float32
-from capsule_routing.modules import HolisticContext, PastFutureRouting, SourceParts
+from capsule_routing.modules import HolisticContext, PastFutureRouting, Projected
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, coupling_entropy, mean_where, named, views_in_file
 from fairseq_capsule.mechanisms import Loss, Mechanism
@@ -56,12 +56,12 @@ class KMeansRouting(PastFutureRouting):
         self.value = nn.Linear(source_dim, centre_dim, bias=False)
         self.centres = nn.Linear(state_dim, len(CLUSTERS) * centre_dim)
 
-    def prepare(self, source, padding_mask=None):
-        return SourceParts(self.value(source))
+    def project(self, source, padding_mask=None):
+        return Projected(self.value(source))
 
-    def route(self, parts, state, padding_mask=None):
+    def route(self, projected, state, padding_mask=None):
         centres = self.centres(state).unflatten(-1, (len(CLUSTERS), -1))
-        return k_means(parts.values, centres, self.iterations, padding_mask)
+        return k_means(projected.values, centres, self.iterations, padding_mask)
 
 
 @dataclass
@@ -85,11 +85,11 @@ class KMeans(Mechanism):
         own = {"content_dim": sizes.target // 2, "state_dim": sizes.target, "ffn_dim": 2 * sizes.target}
         return HolisticContext(routing, capsules_per_content=1, **own)
 
-    def prepare(self, part, source):
-        return part.routing.prepare(source.states, source.padding_mask)
+    def keep(self, part, source):
+        return part.routing.project(source.states, source.padding_mask)
 
-    def run_decoder(self, part, target, source, prepared):
-        states, routed = part.context(target.states, prepared, source.padding_mask)
+    def run_decoder(self, part, target, source, kept):
+        states, routed = part.context(target.states, kept, source.padding_mask)
         return target._replace(states=states).with_output(self.name, routed)
 
     def losses(self, model, net_output, sample, weights, options):

@@ -78,7 +78,7 @@ class AllLayers(Mechanism):
     def decoder(self, config, sizes):
         return LayerAggregation(sizes.target, sizes.target_layers, *_routing(config))
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=part(target.states, target.layers))
 
 

@@ -9,7 +9,7 @@ that take most time in a training step.
 Speeds are target tokens per second. `ratio` is the speed relative to `transformer`, as the median of the rounds,
 `lstm_ratio` that relative to `lstm`. Memory is the peak in a pass, without parameters and optimizer. Kernels are those
 of the middle batch, in training with the optimizer's: on a GPU those that ran, and the sum of their times, which does
-not depend on how fast the CPU starts them; on a CPU what torch dispatches (`count_kernels.py`).
+not depend on how fast the CPU starts them; on a CPU what torch dispatches, without views.
 """
 
 import argparse
@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
 import torch
-from count_kernels import count
-from measure import alternate, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
+from measure import alternate, count_kernels, environment, keep_memory, median_ratio, peak_memory, seconds, seeded
 from rows import write_rows
 from systems import (
     LOG_LENGTHS,
@@ -177,7 +176,7 @@ def prepare(name: str, args, task, batches: List[dict], precision: str, row: Dic
         row["kernel_milliseconds"] = sum(event.self_device_time_total for event in found) / 1000
         profiles += kernel_rows(name, precision, found)
     elif not SYSTEMS[name].options.get("compile_routing"):
-        row["kernels"] = sum(count(one_batch(run)).values())
+        row["kernels"] = count_kernels(one_batch(run))
     return run
 
 

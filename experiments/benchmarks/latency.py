@@ -106,14 +106,18 @@ def main():
         "settings": {key: value for key, value in vars(args).items() if key not in ("archs", "json")},
         **environment(args.device),
     }
-    for name, found in report["milliseconds"].items():
-        print(f"{name:28}", "  ".join(f"{key} {value:7.1f} ms" for key, value in found.items()), end="")
-        print(f"  {report['speedup'][name]:.2f} times as fast as {last}")
-    for name, found in steps.items():
-        by_length = "  ".join(f"{length}: {value:.2f} ms" for length, value in found.items())
-        print(f"{name:28} target step by source length  {by_length}")
+    print_report(report)
     if args.json:
         print(json.dumps(report))
+
+
+def print_report(report: dict) -> None:
+    for name, found in report["milliseconds"].items():
+        print(f"{name:28}", "  ".join(f"{key} {value:7.1f} ms" for key, value in found.items()), end="")
+        print(f"  {report['speedup'][name]:.2f} times as fast as {report['archs'][-1]}")
+    for name, found in report["step_milliseconds"].items():
+        by_length = "  ".join(f"{length}: {value:.2f} ms" for length, value in found.items())
+        print(f"{name:28} target step by source length  {by_length}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shared code of the benchmarks: alternated timing, peak memory, and a description of the environment."""
+"""Shared code of the benchmarks: alternated timing, peak memory, kernels, and a description of the environment."""
 
 import argparse
 import contextlib
@@ -13,11 +13,15 @@ import fairseq
 import torch
 from fairseq import utils
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm import tqdm
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures
 
 Run = Callable[[], object]
+
+# Views that their schema does not mark as views, and queries of a value or a type.
+FREE = {"aten::_unsafe_view", "aten::unsafe_split", "aten::_local_scalar_dense", "aten::promote_types"}
 
 
 def parser_of_models(description: str) -> argparse.ArgumentParser:
@@ -89,6 +93,23 @@ def peak_memory(run: Run, device: str) -> int:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
+
+
+class Kernels(TorchDispatchMode):
+    """While active, count in `number` the dispatched operations that are not views."""
+
+    number = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.number += not (function.is_view or function._schema.name in FREE)
+        return function(*args, **(kwargs or {}))
+
+
+def count_kernels(run: Run) -> int:
+    """Return how many operations torch dispatches to its CPU kernels."""
+    with Kernels() as kernels:
+        run()
+    return kernels.number
 
 
 def environment(device: str) -> Dict[str, object]:

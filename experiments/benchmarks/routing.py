@@ -17,7 +17,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from measure import Run, alternate, environment, keep_memory, median_ratio
@@ -71,15 +71,8 @@ def add_rows(rows: List[Dict], shape: Tuple[int, ...], runs: Dict[str, Run], rou
         print(f"{shape}\t{name}\t{ratio:.2f}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heinsen", type=Path, metavar="DIR", help="a checkout of glassroom/heinsen_routing")
-    parser.add_argument("--authors", type=Path, metavar="DIR", help="a checkout of zhengzx-nlp/dynamic-nmt")
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = []
+def time_dynamic_routing(rows: List[Dict], rounds: int, heinsen: Optional[Path]) -> None:
+    """Time our routing beside plain products, and beside Heinsen's routing in the checkout `heinsen`."""
     for shape in SHAPES:
         batch, inputs, outputs, size = shape
         torch.manual_seed(1)
@@ -90,8 +83,8 @@ def main() -> None:
         }
         ours, plain = dynamic_routing(votes, ITERATIONS).capsules, products_and_sums(votes)
         torch.testing.assert_close(ours, plain, rtol=0, atol=1e-5)
-        if options.heinsen:
-            sys.path.insert(0, str(options.heinsen))
+        if heinsen:
+            sys.path.insert(0, str(heinsen))
             from heinsen_routing import EfficientVectorRouting
 
             states = torch.randn(batch, inputs, size, requires_grad=True)
@@ -100,26 +93,43 @@ def main() -> None:
             leaves = states, *other.parameters()
             runs["EfficientVectorRouting"] = train(partial(other, states), *leaves)
             runs["dynamic_routing with votes"] = train(partial(route_states, states, weight), states, weight)
-        add_rows(rows, shape, runs, options.rounds)
-    if options.authors:
-        sys.path.insert(0, str(options.authors))
-        from src.modules.capsule import ContextualCapsuleLayer
+        add_rows(rows, shape, runs, rounds)
 
-        for shape in GUIDED_SHAPES:
-            batch, inputs, steps, width, capsules, size = shape
-            torch.manual_seed(1)
-            source = torch.randn(batch, inputs, width, requires_grad=True)
-            states = torch.randn(batch, steps, width, requires_grad=True)
-            padding = torch.zeros(batch, inputs, dtype=torch.bool)
-            ours = GuidedDynamicRouting(width, width, capsules, size, ITERATIONS)
-            theirs = ContextualCapsuleLayer(capsules, None, width, size, width, ITERATIONS, True)
-            routed = partial(ours, source, states, padding)
-            by_authors = partial(theirs.forward_sequence, source, padding, states)
-            runs = {
-                "GuidedDynamicRouting": train(routed, source, states, *ours.parameters()),
-                "ContextualCapsuleLayer": train(by_authors, source, states, *theirs.parameters()),
-            }
-            add_rows(rows, shape, runs, options.rounds)
+
+def time_guided_routing(rows: List[Dict], rounds: int, authors: Path) -> None:
+    """Time our guided routing beside the layer of the paper's authors, in the checkout `authors`."""
+    sys.path.insert(0, str(authors))
+    from src.modules.capsule import ContextualCapsuleLayer
+
+    for shape in GUIDED_SHAPES:
+        batch, inputs, steps, width, capsules, size = shape
+        torch.manual_seed(1)
+        source = torch.randn(batch, inputs, width, requires_grad=True)
+        states = torch.randn(batch, steps, width, requires_grad=True)
+        padding = torch.zeros(batch, inputs, dtype=torch.bool)
+        ours = GuidedDynamicRouting(width, width, capsules, size, ITERATIONS)
+        theirs = ContextualCapsuleLayer(capsules, None, width, size, width, ITERATIONS, True)
+        routed = partial(ours, source, states, padding)
+        by_authors = partial(theirs.forward_sequence, source, padding, states)
+        runs = {
+            "GuidedDynamicRouting": train(routed, source, states, *ours.parameters()),
+            "ContextualCapsuleLayer": train(by_authors, source, states, *theirs.parameters()),
+        }
+        add_rows(rows, shape, runs, rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heinsen", type=Path, metavar="DIR", help="a checkout of glassroom/heinsen_routing")
+    parser.add_argument("--authors", type=Path, metavar="DIR", help="a checkout of zhengzx-nlp/dynamic-nmt")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows: List[Dict] = []
+    time_dynamic_routing(rows, options.rounds, options.heinsen)
+    if options.authors:
+        time_guided_routing(rows, options.rounds, options.authors)
     write_rows(options.out, rows, list(rows[0]))
 
 

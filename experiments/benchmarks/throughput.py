@@ -123,6 +123,14 @@ def main():
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)
         runs, models = build_runs(args, task, batches)
     tokens = sum(batch["ntokens"] for batch in batches)
+    report = report_of(args, runs, models, tokens)
+    print_report(report, args)
+    if args.json:
+        print(json.dumps(report))
+
+
+def report_of(args, runs, models, tokens: int) -> dict:
+    """Time the runs, in each round one after another."""
     times = alternate(runs, args.rounds, args.device)
     report = {
         "mode": args.mode,
@@ -141,7 +149,11 @@ def main():
     if PROJECTION in times:
         with_two = [base + 2 * out for base, out in zip(times[args.baseline], times[PROJECTION])]
         report["bound"] = median_ratio(times[args.baseline], with_two)
-    for name in models:
+    return report
+
+
+def print_report(report: dict, args) -> None:
+    for name in report["parameters"]:
         speed, memory = report["tokens_per_second"][name], report["peak_memory_bytes"][name] / 2**20
         print(f"{name:56} {speed:10.0f} tokens/s {memory:8.0f} MiB")
     for name, ratio in report["ratios"].items():
@@ -149,8 +161,6 @@ def main():
         print(f"{name} runs at {ratio:.3f} of {other} ({args.mode})")
     if "bound" in report:
         print(f"with two more vocabulary projections the baseline keeps {report['bound']:.3f} of its speed")
-    if args.json:
-        print(json.dumps(report))
 
 
 if __name__ == "__main__":

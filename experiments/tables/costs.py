@@ -46,6 +46,17 @@ def measured(measure: str, setting: str) -> Dict[str, float]:
     return {row["what"]: float(row["value"]) for row in rows}
 
 
+def cost(kind: str, run: Run) -> Dict[str, float]:
+    """What a step of a kind costs for a run, in `gpu_hours` or `cpu_hours` and `gigabytes`, as far as it is counted."""
+    hours = "cpu_hours" if is_tiny(run) else "gpu_hours"
+    if kind == "prepare":  # on one core
+        pairs = run.setup.pairs
+        return {"cpu_hours": pairs * PREPARED_SECONDS / 3600, "gigabytes": pairs * PREPARED_KILOBYTES / 1e6}
+    if kind == "train":
+        return {hours: training_hours(run), "gigabytes": checkpoints_gigabytes(run)}
+    return {hours: translation_hours(run)} if kind == "distil" else {}
+
+
 def system_of(run: Run) -> str:
     """The name in speed.csv of the system that costs as much as a run's; the Transformer for an unknown one."""
     model = composed_of(run).model
@@ -97,16 +108,6 @@ def checkpoints_gigabytes(run: Run) -> float:
     kept = composed_of(run).checkpoint
     number = max(kept.get("keep_interval_updates", 0), kept.get("keep_last_epochs", 0), 0)
     return GIGABYTES[size_of(run)] * (number + 3)
-
-
-def preparation_hours(run: Run) -> float:
-    """The hours in which one core prepares the corpus of a run."""
-    return run.setup.pairs * PREPARED_SECONDS / 3600
-
-
-def corpus_gigabytes(run: Run) -> float:
-    """The disk that the prepared corpus of a run fills."""
-    return run.setup.pairs * PREPARED_KILOBYTES / 1e6
 
 
 def _relative_work(run: Run) -> float:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
@@ -73,17 +74,17 @@ class Step:
     def stage(self, folder: Folder, place: str) -> Stage:
         """The step on this machine; its `place` among the steps, such as `5 of 14`, is printed before it."""
 
-        def make(part: Path, log: BinaryIO) -> None:
+        def make(unfinished: Path, log: BinaryIO) -> None:
             print(f"{place}: {self.output}", flush=True)
             processes.show(self.words, folder.path, self.output if self.prints else self.log)
             # The commands of this Python come first, even if no environment is active.
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             env = {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(self.threads))}
-            with open(part, "wb") if self.prints else contextlib.nullcontext(log) as printed:
+            with open(unfinished, "wb") if self.prints else contextlib.nullcontext(log) as printed:
                 options: Dict[str, Any] = {"stdout": printed, "stderr": log, "cwd": folder.path, "env": env}
                 status = processes.run_in_group(self.words, pass_fds=[folder.descriptor], **options)
             if self.prints:
-                part.write_bytes(b"".join(part.read_bytes().splitlines(keepends=True)[-1:]))
+                unfinished.write_bytes(b"".join(unfinished.read_bytes().splitlines(keepends=True)[-1:]))
             if status:
                 raise subprocess.CalledProcessError(status, list(self.words))
 
@@ -108,6 +109,18 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
         if step.prints and outputs.intersection(step.needs):
             outputs.add(step.output)
     return [step for step in makers.values() if step.output in outputs]
+
+
+def total(steps: Sequence[Step]) -> str:
+    """The cost of steps, in one line."""
+    trainings = sum(step.kind == "train" for step in steps)
+    gpu_hours, cpu_hours, gigabytes = (
+        fsum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
+    )
+    parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
+    parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
+    parts += [f"{cpu_hours:,.1f} hours of a CPU", f"{gigabytes:,.0f} GB of disk"]
+    return ", ".join(parts)
 
 
 def cluster_profile(launcher: str) -> Path:

@@ -83,7 +83,7 @@ def command(source: str, run: Run) -> List[str]:
         "{case}": ["--lowercase"] if "--lowercase" in run.setup.decode else [],
         "{lang}": ["--lang", task.target_lang],
         "{python}": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules beside them
-        "{plugin}": plugin_option(run),
+        "{plugin}": run.plugin_option,
         "{arch}": [arch],
         "{model}": model,
         "{throughput}": run.setup.throughput,
@@ -93,11 +93,6 @@ def command(source: str, run: Run) -> List[str]:
     }
     words = (values[word] if word.startswith("{") else [word] for word in SOURCES[source].split())
     return [str(value) for of_word in words for value in of_word]
-
-
-def plugin_option(run: Run) -> List[str]:
-    """The option of a command that loads or builds the model of a run."""
-    return ["--user-dir", str(run.plugin)] if run.plugin else []
 
 
 def model_options(run: Run) -> Tuple[str, List[str]]:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Iterator, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -99,9 +99,19 @@ class Run:
         return self.workspace.data / self.setup.data
 
     @property
+    def prepared(self) -> Path:
+        """The file that exists once its corpus is complete."""
+        return self.corpus / "manifest.tsv"
+
+    @property
     def plugin(self) -> Optional[Path]:
         """The plugin that defines its model; None for this package."""
         return Path(os.path.abspath(self.workspace.here / self.user_dir)) if self.user_dir else self.workspace.plugin
+
+    @property
+    def plugin_option(self) -> List[str]:
+        """The option of a command that loads or builds its model."""
+        return ["--user-dir", str(self.plugin)] if self.plugin else []
 
     @property
     def is_averaged(self) -> bool:
@@ -112,6 +122,30 @@ class Run:
         for needed in filter(None, (self.baseline, self.teacher)):
             yield from needed.with_needed()
         yield self
+
+    # --- its files, relative to the folder of runs ------------------------------------------------------------------
+
+    @property
+    def complete(self) -> str:
+        """The file that exists once its checkpoint is complete. fairseq writes its own before the end."""
+        return f"{self.name}/{self.checkpoint.name if self.is_averaged or self.config == GIVEN else 'finished'}"
+
+    @property
+    def translation_needs(self) -> List[str]:
+        """What is read when it translates: its prepared corpus, an absolute path, and its checkpoint."""
+        return [str(self.prepared), self.complete]
+
+    @property
+    def distilled(self) -> str:
+        """Its translations of the training set, complete."""
+        return f"{self.name}/distilled/manifest.tsv"
+
+    def scores(self, split: str) -> str:
+        return f"{self.name}/evaluation/{split}/scores.json"
+
+    def measurement(self, source: str) -> str:
+        """The figures of a source of `measures`."""
+        return f"{self.name}/measures/{source}.json"
 
     def comparison(self, other: "Run", seeds: Sequence[int], split: str) -> str:
         """The file of its comparison with another run, or of the comparison over several seeds of both."""

@@ -5,7 +5,7 @@ Words of commands hold absolute paths.
 
 import os
 from dataclasses import dataclass, field
-from math import ceil, fsum
+from math import ceil
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -77,7 +77,7 @@ class Work:
         translated += [run.baseline] if source in measures.PAIRED and run.baseline else []
         self.measured[run.name, source] = translated
         self.evaluated.update({(scored.name, "test"): None for scored in translated})
-        self.cells[_measurement(run, source)] = None
+        self.cells[run.measurement(source)] = None
 
     def score(self, run: Run, other: Optional[Run], splits: Sequence[str], seeds: Sequence[int]) -> None:
         """Add the evaluation of a run, and its comparison with another one over the seeds of both."""
@@ -85,7 +85,7 @@ class Work:
             self.need(other)
         for split in splits:
             self.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
-            self.cells[_scores(run, split)] = None
+            self.cells[run.scores(split)] = None
             if other:
                 compared = run.comparison(other, seeds, split)
                 self.compared.setdefault(compared, {})[run, other] = None
@@ -111,8 +111,7 @@ class Work:
         licensed = {"licensed": str(run.workspace.here / run.setup.licensed)}
         words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(run.corpus)]
         log = f"{run.scale}/log/prepare-{run.setup.data}.log"
-        cost = {"cpu_hours": costs.preparation_hours(run), "gigabytes": costs.corpus_gigabytes(run)}
-        return self._step("prepare", run, _prepared(run), words, [], log=log, **cost)
+        return self._step("prepare", run, str(run.prepared), words, [], log=log)
 
     def _train(self, run: Run) -> Step:
         gpus = self._gpus(run)
@@ -126,33 +125,28 @@ class Work:
         if tokens and gpus and self.max_tokens:  # in as few parts as fit, and equal ones
             words += [f"dataset.max_tokens={tokens // (gpus * ceil(tokens / gpus / self.max_tokens))}"]
         words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
-        needs = [_prepared(run)]
+        needs = [str(run.prepared)]
         if run.baseline:
             words += [f"task.init_from_baseline={quoted(run.baseline.checkpoint)}"]
-            needs += [_checkpoint(run.baseline)]
-        needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
-        cost = {"cpu_hours" if costs.is_tiny(run) else "gpu_hours": costs.training_hours(run)}
-        cost["gigabytes"] = costs.checkpoints_gigabytes(run)
-        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, **cost)
+            needs += [run.baseline.complete]
+        needs += [run.teacher.distilled] if run.teacher else []
+        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus)
 
     def _average(self, run: Run) -> Step:
         words = ["fairseq-capsule", "average", run.folder.path, *run.regime.average, "--output", run.checkpoint]
-        return self._step("average", run, _checkpoint(run), words, [f"{run.name}/finished"], threads=1)
+        return self._step("average", run, run.complete, words, [f"{run.name}/finished"], threads=1)
 
     def _distil(self, run: Run) -> Step:
-        words = [REPOSITORY / "scripts" / "distill.sh", *run.setup.distill, *measures.plugin_option(run)]
+        words = [REPOSITORY / "scripts" / "distill.sh", *run.setup.distill, *run.plugin_option]
         words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
-        output = f"{run.name}/distilled/manifest.tsv"
-        cost = {"cpu_hours" if costs.is_tiny(run) else "gpu_hours": costs.translation_hours(run)}
-        return self._step("distil", run, output, words, _decoding(run), gpus=self._gpus(run), **cost)
+        return self._step("distil", run, run.distilled, words, run.translation_needs, gpus=self._gpus(run))
 
     def _evaluate(self, run: Run, split: str) -> Step:
         words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
-        words += [*run.setup.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
-        output = _scores(run, split)
+        words += [*run.setup.decode, *run.plugin_option, run.folder.path, run.corpus]
         log = f"{run.name}/log/evaluate-{split}.log"
         gpus = min(1, self._gpus(run))
-        return self._step("evaluate", run, output, words, _decoding(run), log=log, gpus=gpus)
+        return self._step("evaluate", run, run.scores(split), words, run.translation_needs, log=log, gpus=gpus)
 
     def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
         """Compare the translations of a run and another, or of several seeds of both."""
@@ -169,26 +163,27 @@ class Work:
             words = ["seeds", *references, "--baseline", of_seeds[0], "--system", of_seeds[1], *options, "--json"]
         else:
             words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
-        needs = list(dict.fromkeys(_scores(run, split) for pair in pairs for run in pair))
+        needs = list(dict.fromkeys(run.scores(split) for pair in pairs for run in pair))
         system, _, other = os.path.dirname(output).partition("/compared/")
         log = f"{system}/log/compare-{split}-{other}.log"
         return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
 
     def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
-        needs = [] if source in measures.TIMED else _decoding(run)  # an untrained model is timed
-        needs += [_scores(scored, "test") for scored in translated]
+        needs = [] if source in measures.TIMED else run.translation_needs  # an untrained model is timed
+        needs += [scored.scores("test") for scored in translated]
         gpus = min(1, self._gpus(run))
         log = f"{run.name}/log/measure-{source}.log"
         words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
-        return self._step("measure", run, _measurement(run, source), words, needs, log=log, gpus=gpus, prints=True)
+        return self._step("measure", run, run.measurement(source), words, needs, log=log, gpus=gpus, prints=True)
 
     def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
         """A step of a run, with all cores and the memory of a training, and a limit by its cost."""
-        hours = options.get("gpu_hours", 0) / max(1, options.get("gpus", 0)) + options.get("cpu_hours", 0)
+        cost = costs.cost(kind, run)
+        hours = cost.get("gpu_hours", 0) / max(1, options.get("gpus", 0)) + cost.get("cpu_hours", 0)
         usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setup.memory}
         times = TIMES if self.precision and self.max_tokens else TIMES_SLOW
         usual["minutes"] = MINUTES_AT_LEAST + round(60 * times * hours)
-        return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **options})
+        return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **cost, **options})
 
     def _gpus(self, run: Run) -> int:
         return run.setup.gpus if self.gpus is None else min(run.setup.gpus, self.gpus)
@@ -211,7 +206,7 @@ class Work:
         """Raise a UserError if a corpus needs a licence and is missing."""
         for name, run in self.corpora.items():
             folder = run.workspace.here / run.setup.licensed
-            if run.setup.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
+            if run.setup.licensed and not folder.is_dir() and not run.prepared.exists():
                 raise UserError(
                     f"{name}: this corpus needs a licence, and there is no folder {run.setup.licensed} here: link "
                     f"the corpus there, or run {run.setup.prepare[0]} first (see docs/corpora.md)"
@@ -223,39 +218,6 @@ class Work:
             if run.config == GIVEN and not run.checkpoint.exists():
                 task = task_of(run)
                 run.folder.adopt(baseline, task.source_lang, task.target_lang)
-
-
-def total(steps: Sequence[Step]) -> str:
-    """The cost of steps, in one line."""
-    trainings = sum(step.kind == "train" for step in steps)
-    gpu_hours, cpu_hours, gigabytes = (
-        fsum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
-    )
-    parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
-    parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
-    parts += [f"{cpu_hours:,.1f} hours of a CPU", f"{gigabytes:,.0f} GB of disk"]
-    return ", ".join(parts)
-
-
-def _checkpoint(run: Run) -> str:
-    """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
-    return f"{run.name}/{run.checkpoint.name if run.is_averaged or run.config == GIVEN else 'finished'}"
-
-
-def _prepared(run: Run) -> str:
-    return str(run.corpus / "manifest.tsv")
-
-
-def _decoding(run: Run) -> List[str]:
-    return [_prepared(run), _checkpoint(run)]
-
-
-def _scores(run: Run, split: str) -> str:
-    return f"{run.name}/evaluation/{split}/scores.json"
-
-
-def _measurement(run: Run, source: str) -> str:
-    return f"{run.name}/measures/{source}.json"
 
 
 def work_of(

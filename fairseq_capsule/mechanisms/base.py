@@ -147,17 +147,17 @@ class Mechanism:
         """Return the part that runs after the decoder's layers, before the output projection."""
         return None
 
-    def prepare(self, part: Any, source: Source) -> Any:
+    def keep(self, part: Any, source: Source) -> Any:
         """Compute what the decoder part needs of the source alone: a tensor or a (named) tuple of tensors, or None.
 
         Each tensor is `[B, …]`. While decoding this is called once for each sentence, and the model keeps the result.
         """
         return None
 
-    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
-        """Run the decoder part on what the decoder gives. `prepared` is the result of `prepare`.
+    def run_decoder(self, part: Any, target: Target, source: Source, kept: Any) -> Target:
+        """Run the decoder part on what the decoder gives. `kept` is the result of `keep`.
 
-        While decoding, `T` is 1. With `prepare`, the hypotheses of a sentence may then take the place of the steps,
+        While decoding, `T` is 1. With `keep`, the hypotheses of a sentence may then take the place of the steps,
         because they share its source: each step must be computed by itself, and tensors among the outputs be
         `[B, T, …]`. What a part keeps of earlier steps, it keeps in `target.incremental_state`, and reorders it as
         fairseq's modules do.

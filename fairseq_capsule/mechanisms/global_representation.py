@@ -87,7 +87,7 @@ class GlobalVector(Mechanism):
     def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
         return from_options.context_gate(config, sizes.target)
 
-    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
+    def run_decoder(self, part: Any, target: Target, source: Source, kept: Any) -> Target:
         return target._replace(states=part(target.states, source.vectors[self.name]))
 
     def attached_as(self, part: nn.Module) -> str:

@@ -11,7 +11,7 @@ from fairseq.models import BaseFairseqModel
 from capsule_routing import from_options
 from capsule_routing.errors import UserError
 from capsule_routing.losses import Loss, guided_losses
-from capsule_routing.modules import HolisticContext, SourceParts
+from capsule_routing.modules import HolisticContext, Projected
 from fairseq_capsule.mechanisms.attaching import leave_out_agreements
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source, Target
 from fairseq_capsule.options import iterations, setting
@@ -89,15 +89,15 @@ class PastAndFuture(Mechanism):
             part.routing.register_load_state_dict_pre_hook(functools.partial(leave_out_agreements, "agreement_"))
         return part
 
-    def prepare(self, part: Any, source: Source) -> SourceParts:
-        prepared: SourceParts = part.routing.prepare(source.states, source.padding_mask)
-        if prepared.exponentials is None or torch.is_grad_enabled():
-            return prepared
-        return prepared._replace(keys=None)  # only their exponentials are read
+    def keep(self, part: Any, source: Source) -> Projected:
+        projected: Projected = part.routing.project(source.states, source.padding_mask)
+        if projected.exponentials is None or torch.is_grad_enabled():
+            return projected
+        return projected._replace(keys=None)  # only their exponentials are read
 
-    def run_decoder(self, part: Any, target: Target, source: Source, prepared: Any) -> Target:
+    def run_decoder(self, part: Any, target: Target, source: Source, kept: Any) -> Target:
         """Add PAST and FUTURE to the decoder's states, and a `PastFutureOutput` to the outputs."""
-        states, routed = part.context(target.states, prepared, source.padding_mask)
+        states, routed = part.context(target.states, kept, source.padding_mask)
         if target.incremental_state is None:
             routed = part.with_heads(routed)
         return target._replace(states=states).with_output(self.name, routed)

@@ -40,11 +40,11 @@ def run_encoder_parts(encoder: Any, source: Source) -> Source:
     return source
 
 
-class Prepared(NamedTuple):
-    """What mechanisms prepared of a source.
+class Kept(NamedTuple):
+    """What mechanisms keep of a source.
 
     Attributes:
-        of_parts: the result of `prepare` for each part, by its attribute.
+        of_parts: the result of `keep` for each part, by its attribute.
         rows: the number of rows of the batch.
         beams: how many consecutive rows are one sentence.
     """
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 
 
 class RunsParts(FairseqIncrementalDecoder):
-    """A mixin for fairseq's decoders: runs the parts of mechanisms, and prepares the source once for each sentence.
+    """A mixin for fairseq's decoders: runs the parts of mechanisms, and keeps what they need of each source sentence.
 
     A generator announces `beam_size`: as many consecutive rows of a batch are one sentence.
     """
@@ -76,39 +76,39 @@ class RunsParts(FairseqIncrementalDecoder):
 
     def run_parts(self, target: Target, source: Source) -> Target:
         """Run the decoder parts, in order. `target` has the outputs of layers, for the mechanisms that read them."""
-        kept, layers = self._prepared(source, target.incremental_state), target.layers
+        kept, layers = self._kept(source, target.incremental_state), target.layers
         sentences = _first_rows(source, kept.beams)
         for attribute, name in self.mechanism_parts.items():
-            mechanism, part, prepared = registered(name), getattr(self, attribute), kept.of_parts[attribute]
+            mechanism, part, of_part = registered(name), getattr(self, attribute), kept.of_parts[attribute]
             target = target._replace(layers=layers if "decoder" in mechanism.reads_layers else ())
-            if kept.beams == 1 or prepared is None:
-                target = mechanism.run_decoder(part, target, source, prepared)
+            if kept.beams == 1 or of_part is None:
+                target = mechanism.run_decoder(part, target, source, of_part)
             else:
                 given = _beams_as_steps(target, kept.beams)
-                result = mechanism.run_decoder(part, given, sentences, prepared)
+                result = mechanism.run_decoder(part, given, sentences, of_part)
                 outputs = tree_map_only(Tensor, _steps_as_beams, result.outputs)
                 states = _steps_as_beams(result.states)
                 target = target._replace(states=states, outputs={**target.outputs, **outputs})
         return target
 
-    def _prepared(self, source: Source, incremental_state: Optional[IncrementalState]) -> Prepared:
-        kept: Optional[Prepared] = self.get_incremental_state(incremental_state, "prepared")
+    def _kept(self, source: Source, incremental_state: Optional[IncrementalState]) -> Kept:
+        kept: Optional[Kept] = self.get_incremental_state(incremental_state, "kept")
         if kept is None:
             beams = 1 if incremental_state is None else self.beams_of(source.states)
             sentences = _first_rows(source, beams)
             of_parts = {
-                attribute: registered(name).prepare(getattr(self, attribute), sentences)
+                attribute: registered(name).keep(getattr(self, attribute), sentences)
                 for attribute, name in self.mechanism_parts.items()
             }
-            kept = Prepared(of_parts, len(source.states), beams)
+            kept = Kept(of_parts, len(source.states), beams)
             if incremental_state is not None:
-                self.set_incremental_state(incremental_state, "prepared", kept)
+                self.set_incremental_state(incremental_state, "kept", kept)
         return kept
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Drop finished sentences. The beams of a sentence share one entry, so reordering within them moves nothing."""
         super().reorder_incremental_state(incremental_state, new_order)
-        kept: Optional[Prepared] = self.get_incremental_state(incremental_state, "prepared")
+        kept: Optional[Kept] = self.get_incremental_state(incremental_state, "kept")
         if kept is None or kept.rows == len(new_order):
             return
         sentences, beams = new_order // kept.beams, kept.beams
@@ -118,7 +118,7 @@ class RunsParts(FairseqIncrementalDecoder):
             beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
         # Indexing keeps the memory layout; index_select does not.
         of_parts = tree_map_only(Tensor, lambda tensor: tensor[sentences], kept.of_parts)
-        self.set_incremental_state(incremental_state, "prepared", Prepared(of_parts, len(new_order), beams))
+        self.set_incremental_state(incremental_state, "kept", Kept(of_parts, len(new_order), beams))
 
 
 def _first_rows(source: Source, beams: int) -> Source:

@@ -83,9 +83,7 @@ def note(text: str) -> None:
     print(f"{click.get_current_context().command_path}: note: {one_line(text)}", file=sys.stderr)
 
 
-def argument(
-    name: str, kind: Any, text: str, value: str = "", many: bool = False, required: bool = True
-) -> Decorator:
+def argument(name: str, kind: Any, text: str, value: str = "", many: bool = False, required: bool = True) -> Decorator:
     """An argument without a name on the command line, or one or more of them. The help calls it `value`."""
     value = (value or name.upper()) + ("..." if many else "")
     return click.argument(name, type=kind, nargs=-1 if many else 1, required=required, metavar=value, help=text)

@@ -52,10 +52,10 @@ def local_archive(address: str, folder: Path | None, downloads: Path) -> Path:
 
 
 def _download(address: str, file: Path) -> None:
-    part = file.with_name(f"{file.name}.part")
+    unfinished = file.with_name(f"{file.name}.part")
     request = urllib.request.Request(address, headers={"User-Agent": "fairseq-capsule"})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, open(part, "wb") as stream:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, open(unfinished, "wb") as stream:
             size = int(answer.headers.get("Content-Length") or 0)
             with progress_bar(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
                 while block := answer.read(BLOCK):
@@ -66,7 +66,7 @@ def _download(address: str, file: Path) -> None:
     except (OSError, ValueError) as error:  # ValueError: not an address
         remedy = "run the same command again, name another MIRROR=URL, or a folder that has the files by --from"
         raise UserError(f"cannot download {address} ({error}): {remedy}") from error
-    part.rename(file)
+    unfinished.rename(file)
 
 
 def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:

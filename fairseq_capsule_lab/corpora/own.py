@@ -53,15 +53,6 @@ def _corpus(options: Options) -> Corpus:
         recipe.require_library("jieba", "chinese")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    # Of files their content counts, of addresses their text.
-    contents = {
-        split: [f"{place}\n".encode() if is_address(place) else Path(place) for text in of_split for place in text]
-        for split, of_split in texts.items()
-    }
-    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
-    settings += [f"reference {options['reference']}"] if options["reference"] else []
-    settings += [f"protect {' '.join(protected)}"] if protected else []
-    settings += [f"source {source}", f"target {target}", f"lower {'yes' if options['lower'] else 'no'}"]
     addresses = any(is_address(place) for of_split in texts.values() for text in of_split for place in text)
     if options["from"] and not addresses:
         problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
@@ -73,7 +64,20 @@ def _corpus(options: Options) -> Corpus:
     raw = partial(write_raw, texts=texts, sizes=sizes, seed=options["seed"], reference=reference)
     cut = [side for side, name in enumerate(tokenisers) if name in ("moses", "jieba")]
     sample = partial(_sample, texts=texts["train"], languages=languages, sides=cut, options=options)
-    return Corpus(languages, raw, settings, bound, sample=sample)
+    return Corpus(languages, raw, _settings(options, texts, protected), bound, sample=sample)
+
+
+def _settings(options: Options, texts: Texts, protected: Sequence[str]) -> list[str]:
+    """Return what a second run must have like the first. Of files their content counts, of addresses their text."""
+    contents = {
+        split: [f"{place}\n".encode() if is_address(place) else Path(place) for text in of_split for place in text]
+        for split, of_split in texts.items()
+    }
+    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
+    settings += [f"reference {options['reference']}"] if options["reference"] else []
+    settings += [f"protect {' '.join(protected)}"] if protected else []
+    settings += [f"{side} {options[side]}" for side in ("source", "target")]
+    return [*settings, f"lower {'yes' if options['lower'] else 'no'}"]
 
 
 def _texts(options: Options) -> Texts:

@@ -189,24 +189,26 @@ class _Preparation:
         file = self.options[option]
         return os.path.realpath(of_side(file, side)) if file else ""
 
-    def _raw(self, part: Path, log: BinaryIO) -> None:
+    def _raw(self, unfinished: Path, log: BinaryIO) -> None:
         find = _finder(self.options, self.path)
-        self.corpus.raw(RawTexts(part, self.corpus.languages, find, self.options["limit"] or 0))
+        self.corpus.raw(RawTexts(unfinished, self.corpus.languages, find, self.options["limit"] or 0))
 
-    def _clean(self, source: Path, part: Path, log: BinaryIO) -> None:
-        part.mkdir()
+    def _clean(self, source: Path, unfinished: Path, log: BinaryIO) -> None:
+        unfinished.mkdir()
         for file in sorted((*source.glob("valid*.*"), *source.glob("test*.*"))):
-            shutil.copyfile(file, part / file.name)
-        inputs, outputs = ([folder / f"train.{name}" for name in self.corpus.languages] for folder in (source, part))
+            shutil.copyfile(file, unfinished / file.name)
+        inputs, outputs = (
+            [folder / f"train.{name}" for name in self.corpus.languages] for folder in (source, unfinished)
+        )
         copy_similar_pairs(inputs, outputs, self.options["max-length"], self.options["ratio"] or 0)
 
-    def _codes(self, source: Path, side: str, part: Path, log: BinaryIO) -> None:
+    def _codes(self, source: Path, side: str, unfinished: Path, log: BinaryIO) -> None:
         texts = [source / f"train.{language}" for language in ((side,) if side else self.corpus.languages)]
         bpe, merges, earlier = self.options["bpe"], self.options["merges"], self._earlier("codes", side)
         if earlier:
-            _copy(earlier, part, log)
+            _copy(earlier, unfinished, log)
         else:
-            learn_subwords(texts, part, bpe, merges, log, self.protected)
+            learn_subwords(texts, unfinished, bpe, merges, log, self.protected)
 
     def _binarising(self, out: str) -> list[str]:
         """Return the command that binarises the last text. Before it is there, it has one test set."""
@@ -219,20 +221,20 @@ class _Preparation:
         # fairseq-preprocess does its own share after those of the other processes. One more keeps all cores busy.
         return [*words, "--workers", str(cores() + 1), "--destdir", out]
 
-    def _binarise(self, part: Path, log: BinaryIO) -> None:
+    def _binarise(self, unfinished: Path, log: BinaryIO) -> None:
         from fairseq_capsule.data.binarised import recompute_offsets  # imports torch
 
         self._refuse_control_symbols()
         show(self._binarising("bin"), self.path)
-        words = self._binarising(part.name)
+        words = self._binarising(unfinished.name)
         for line in output_of(words, log, self.path, {**os.environ, **PLAIN}):
             log.write(line)
             log.flush()
             if sys.stderr.isatty():
                 sys.stderr.write(line.decode(errors="replace"))
-        recompute_offsets(part)
-        _require_protected(self.protected, sorted(part.glob("dict.*.txt")))
-        self._require_known(part)
+        recompute_offsets(unfinished)
+        _require_protected(self.protected, sorted(unfinished.glob("dict.*.txt")))
+        self._require_known(unfinished)
 
     def _refuse_control_symbols(self) -> None:
         """Refuse tokens that have another meaning for fairseq. A text that is not tokenised may have some."""
@@ -264,5 +266,5 @@ class _Preparation:
         require_known(binarised, texts, MOST if most is None else most)
 
 
-def _copy(file: Path | str, part: Path, log: BinaryIO) -> None:
-    shutil.copyfile(file, part)
+def _copy(file: Path | str, unfinished: Path, log: BinaryIO) -> None:
+    shutil.copyfile(file, unfinished)

@@ -24,7 +24,7 @@ def require_known(binarised: Path, texts: Iterable[Path], most: float) -> None:
         language = text.name.rpartition(".")[2]
         share = shares.get(language, 0)
         if share > most:
-            found = ", ".join(f"{character} {100 * part:.1f}%" for character, part in _unknown(binarised, text))
+            found = ", ".join(f"{character} {100 * rate:.1f}%" for character, rate in _unknown(binarised, text))
             problem = f"{share:.2f}% of {text} is unknown to the dictionary; most frequent characters in it: {found}"
             remedy = "check that --codes and --dict are of one run; then leave such pairs out, or accept them"
             raise UserError(f"{problem}: {remedy}: --unknown-up-to {min(100, int(share) + 1)}")

@@ -66,8 +66,8 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
         if not (folder.path / "bin").exists():
             _translate(shards, command, args.shards, args.processes or len(gpus) or cores(), gpus)
 
-        def make(part: Path, log: BinaryIO) -> None:
-            lines = collect(data, source, target, longest, shards, part)
+        def make(unfinished: Path, log: BinaryIO) -> None:
+            lines = collect(data, source, target, longest, shards, unfinished)
             counted.write_text("".join(f"{line}\n" for line in lines))
 
         folder.run(*map(_copy_of, sorted(codes)), Stage("bin", make))
@@ -105,8 +105,8 @@ def _settings(args: DistillationArguments, teacher: Path, data: Path, source: st
 
 
 def _copy_of(file: Path) -> Stage:
-    def make(part: Path, log: BinaryIO) -> None:
-        shutil.copyfile(file, part)
+    def make(unfinished: Path, log: BinaryIO) -> None:
+        shutil.copyfile(file, unfinished)
 
     return Stage(file.name, make)
 
@@ -120,12 +120,12 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
     children: list[subprocess.Popen[bytes]] = []
     interrupted = Event()
 
-    def translate(shard: int, part: Path, log: BinaryIO) -> None:
+    def translate(shard: int, unfinished: Path, log: BinaryIO) -> None:
         gpu = free.get()
         try:
             words = _command_of_shard(shards, command, shard, gpu)
             environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
-            with open(part, "wb") as out:
+            with open(unfinished, "wb") as out:
                 child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
             children.append(child)
             if interrupted.is_set():

@@ -233,18 +233,18 @@ class EvaluationRun:
         folder = Folder(str(self.results / split), SCRIPT)
         scores = folder.path / "scores.txt"
 
-        def translate(part: Path, log: BinaryIO) -> None:
+        def translate(unfinished: Path, log: BinaryIO) -> None:
             sentences = count_lines(self.reference(split))
             done, step = 0, sentences // 10 + 1
             self.show_generate(split)
-            with open(part, "wb") as stream:
+            with open(unfinished, "wb") as stream:
                 for line in output_of(self.generate_command(split), log, folder.path, child_environment(self.gpu)):
                     stream.write(line)
                     done += line.startswith(b"S-")
                     if line.startswith(b"S-") and done % step == 0:
                         print(f"  {done} of {sentences} sentences", flush=True)
 
-        def score(part: Path, log: BinaryIO) -> None:
+        def score(unfinished: Path, log: BinaryIO) -> None:
             words = self.score_command(split)
             self.show_score(split)
             done = subprocess.run(words, cwd=folder.path, capture_output=True)
@@ -253,7 +253,7 @@ class EvaluationRun:
                 raise subprocess.CalledProcessError(done.returncode, words)
             replace_file(scores, done.stderr)
             found = {**json.loads(done.stdout), "translations": counts}
-            part.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+            unfinished.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
 
         with folder.locked():
             folder.keep_settings(settings)

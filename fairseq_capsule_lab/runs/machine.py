@@ -1,4 +1,4 @@
-"""This machine: its GPUs and memory, its part among several nodes, and facts about it for a manifest."""
+"""This machine: its GPUs and memory, its place among several nodes, and facts about it for a manifest."""
 
 import os
 import platform

@@ -5,7 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
-from fairseq.data import data_utils, indexed_dataset
+from fairseq.data import Dictionary, data_utils, indexed_dataset
+from torch import Tensor
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.folders import language_pairs
@@ -64,30 +65,34 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
     for number, (words, own) in enumerate(zip(sources, targets)):
         text = translations.get(number)
         tokens = dictionary.encode_line(text or "", add_if_not_exist=False).long()
-        if text is None:
-            reason = "skipped"
-        elif len(tokens) <= 1:
-            reason = "empty"
-        elif len(tokens) - 1 >= min(2 * len(words) + 10, longest - 1):
-            reason = "over-long"
-        elif dictionary.unk() in tokens:
-            reason = "with <unk>"
-        else:
-            builder.add_item(tokens)
-            continue
-        kept[reason] += 1
-        builder.add_item(own)
+        reason = "skipped" if text is None else _reason(tokens, dictionary, min(2 * len(words) + 10, longest - 1))
+        builder.add_item(own if reason else tokens)
+        if reason:
+            kept[reason] += 1
     builder.finalize(f"{prefix}.idx")
     recompute_offsets(out)
-    logs = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
-    announced = (int(number.replace(",", "")) for log in logs for number in SKIPPED.findall(log))
-    if kept["skipped"] > max(announced, default=0):  # fairseq says how many sentences it skips
+    if kept["skipped"] > _announced(shards):
         problem = f"{kept['skipped']} translations are missing in {shards.name}"
         raise UserError(f"{problem}: delete that folder and run the command again")
     return [
         f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:",
         ", ".join(f"{number} {reason}" for reason, number in kept.items()),
     ]
+
+
+def _reason(tokens: Tensor, dictionary: Dictionary, most: int) -> str:
+    """Return why a translation cannot be a target, or "". `most` is the number of words that fairseq stops at."""
+    if len(tokens) <= 1:
+        return "empty"
+    if len(tokens) - 1 >= most:
+        return "over-long"
+    return "with <unk>" if dictionary.unk() in tokens else ""
+
+
+def _announced(shards: Path) -> int:
+    """Return how many sentences fairseq says that it skips."""
+    logs = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
+    return max((int(number.replace(",", "")) for log in logs for number in SKIPPED.findall(log)), default=0)
 
 
 def _translations(shards: Path) -> dict[int, str]:

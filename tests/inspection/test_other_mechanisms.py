@@ -51,7 +51,7 @@ class Scaled(Mechanism):
     def decoder(self, config, sizes):
         return Scales(config.scaled_iterations)
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=part(target.states))
 
 

@@ -23,8 +23,8 @@ from fairseq_capsule_lab import cli, stages
 run = stages.Folder._run
 
 
-def stop(part, log):
-    part.write_text("half")
+def stop(unfinished, log):
+    unfinished.write_text("half")
     {ending}
 
 
@@ -96,7 +96,7 @@ class Workplace:
 
     def start(self, *command, **environment):
         return subprocess.Popen(
-            [str(part) for part in command],
+            [str(word) for word in command],
             cwd=self.root,
             env={**ENVIRONMENT, **self.environment(), **environment},
             stdout=subprocess.PIPE,

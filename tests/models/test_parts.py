@@ -51,7 +51,7 @@ class RunningMean(Mechanism):
     def decoder(self, config, sizes):
         return RunningSum()
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=part(target.states, target.incremental_state))
 
 

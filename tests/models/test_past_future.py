@@ -32,11 +32,11 @@ def test_sizes_follow_the_decoders_output():
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 @pytest.mark.parametrize("hint, rows", [(3, 4), (2, 12)])
 def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeypatch):
-    """With the correct beam size, the copies of a generator are not prepared. A wrong beam size changes no result."""
+    """With the correct beam size, the copies of a generator are not projected. A wrong beam size changes no result."""
     model = build(arch)
-    routing, prepared = model.decoder.past_future.routing, []
-    prepare = routing.prepare
-    monkeypatch.setattr(routing, "prepare", lambda source, mask: prepared.append(len(source)) or prepare(source, mask))
+    routing, projected = model.decoder.past_future.routing, []
+    project = routing.project
+    monkeypatch.setattr(routing, "project", lambda source, mask: projected.append(len(source)) or project(source, mask))
     model.set_beam_size(hint)
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     with torch.no_grad():
@@ -46,7 +46,7 @@ def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeyp
         for _ in range(4):
             model.decoder(tokens, encoder_out=encoder_out, incremental_state=state)
             tokens = torch.cat([tokens, torch.randint(4, 40, (12, 1))], dim=1)
-    assert prepared == [rows]
+    assert projected == [rows]
 
 
 def test_the_outputs_of_a_step_have_a_row_for_each_hypothesis():

@@ -71,7 +71,7 @@ def test_the_holistic_context_equals_its_equation():
     module = HolisticContext(routing, **options).double()
     torch.nn.init.normal_(module.feed_forward[2].weight)
     source, state, _ = inputs(padded=False)
-    got, routed = module.context(state, routing.prepare(source))
+    got, routed = module.context(state, routing.project(source))
     parameters = tuple(routing.parameters())
     omega, _ = zheng2019.guided_routing(
         state[1, 2], source[1], parameters[0].transpose(1, 2), *parameters[1:], routing.iterations
@@ -115,13 +115,13 @@ def test_a_sentence_of_only_padding_gives_zeros(kind):
 
 
 @every_kind
-def test_routing_prepared_parts_equals_the_forward_pass(kind):
+def test_routing_in_two_halves_equals_the_forward_pass(kind):
     module = make(kind)
     source, state, mask = inputs()
-    parts = module.prepare(source, mask)
-    for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2], strict=True):
+    projected = module.project(source, mask)
+    for got, want in zip(module.route(projected, state, mask)[:2], module(source, state, mask)[:2], strict=True):
         assert torch.equal(got, want)
-    last = module.route(parts, state[:, -1:], mask)  # a single step, as in decoding
+    last = module.route(projected, state[:, -1:], mask)  # a single step, as in decoding
     torch.testing.assert_close(last.capsules, module(source, state, mask).capsules[:, -1:])
 
 
@@ -189,7 +189,7 @@ def test_past_is_the_first_capsules_and_future_the_next(kind, count):
     routing = make(kind)
     context = HolisticContext(routing, capsules_per_content=count, content_dim=6, state_dim=STATE, ffn_dim=4).double()
     routed = routing(source, state, mask)
-    _, output = context.context(state, routing.prepare(source, mask), mask)
+    _, output = context.context(state, routing.project(source, mask), mask)
     torch.testing.assert_close(output.past, routed.capsules[:, :, :count].flatten(2))
     torch.testing.assert_close(output.future, routed.capsules[:, :, count : 2 * count].flatten(2))
     torch.testing.assert_close(output.assignment[..., 0], routed.coupling[..., :count].sum(-1))

@@ -63,7 +63,7 @@ class Effect(Mechanism):
     name, summary, options = "effect", "an example", EffectConfig
     preset, on = "effect", {"effect": True}
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=part(target.states))
 
 

@@ -43,7 +43,7 @@ class Promise(Mechanism):
     def decoder(self, config, sizes):
         return Added(sizes.target, config.promise_iterations)
 
-    def run_decoder(self, part, target, source, prepared):
+    def run_decoder(self, part, target, source, kept):
         return target._replace(states=part(target.states))
 
 
