@@ -557,6 +557,10 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         with tokenizer.of_targets() if isinstance(tokenizer, CapsuleTokenizer) else nullcontext():
             return super()._get_stopping_criteria(*args, tokenizer=tokenizer, **options)  # type: ignore[misc]
 
+    def prepare_inputs_for_generation(self, *args: Any, tokenizer: Any = None, **kwargs: Any) -> Any:
+        # transformers gives the tokenizer of `stop_strings` to the model too. It looks for the name `kwargs` here.
+        return super().prepare_inputs_for_generation(*args, **kwargs)
+
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """Return the inputs `[B, T]` of the decoder for labels `[B, T]`, padded on either side with -100 or `<pad>`.
 

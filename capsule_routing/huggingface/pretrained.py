@@ -45,11 +45,16 @@ def plain_model(original: Union[str, "PathLike[str]", PreTrainedModel], model_cl
     """Return a translation model, or the one of a folder, as a plain `model_class` in float32 with the same logits.
 
     Raises:
-        UserError: it is no model of these classes, or has an option or a parameter that cannot be expressed.
+        UserError: it is no model of these classes, lacks a parameter, or has an option or a parameter that cannot be
+            expressed.
     """
     if isinstance(original, PreTrainedModel):
         return _converted(original, model_class)
-    return _converted(AutoModelForSeq2SeqLM.from_pretrained(original, dtype=torch.float32), model_class)
+    loaded, report = AutoModelForSeq2SeqLM.from_pretrained(original, dtype=torch.float32, output_loading_info=True)
+    if report["missing_keys"]:  # transformers fills them with random numbers
+        names = ", ".join(sorted(report["missing_keys"]))
+        raise UserError(f"{original} has no {names}; tie_word_embeddings of its config.json may be wrong")
+    return _converted(loaded, model_class)
 
 
 def _converted(original: Any, model_class: Any) -> Any:

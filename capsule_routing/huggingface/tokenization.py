@@ -151,9 +151,11 @@ class CapsuleTokenizer(PreTrainedTokenizer):
     def of_targets(self) -> Iterator[None]:
         """Read texts, and give the vocabulary, as those of the target, within a `with`."""
         self._switch_to_target_mode()
+        self._in_target_context_manager = True  # calls stay in this mode
         try:
             yield
         finally:
+            self._in_target_context_manager = False
             self._switch_to_input_mode()
 
     def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:

@@ -66,11 +66,15 @@ class Arguments(Seq2SeqTrainingArguments):
             raise SystemExit("--metric_for_best_model loss includes the losses of mechanisms; give nll or bleu")
         if self.greater_is_better is None:
             self.greater_is_better = metric != "nll"
+        if self.eval_strategy == "no":
+            raise SystemExit("--eval_strategy no leaves nothing to choose the best model by")
         super().__post_init__()
         if self.label_smoothing_factor:
             raise SystemExit("--label_smoothing_factor leaves out losses of the model; use --label_smoothing")
-        if not self.predict_with_generate:
-            raise SystemExit("--predict_with_generate False leaves nothing to compute BLEU from")
+        if self.prediction_loss_only or not self.predict_with_generate:
+            raise SystemExit("BLEU needs --predict_with_generate True and --prediction_loss_only False")
+        if self.batch_eval_metrics:
+            raise SystemExit("--batch_eval_metrics computes BLEU of a batch; it needs all sentences")
 
 
 class Trainer(Seq2SeqTrainer):
@@ -148,7 +152,9 @@ def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTo
 
 
 def main() -> None:
-    options, arguments = transformers.HfArgumentParser((Options, Arguments)).parse_args_into_dataclasses()
+    options, arguments = transformers.HfArgumentParser(
+        (Options, Arguments), description=__doc__
+    ).parse_args_into_dataclasses()
     metric = bleu(options.target, options.bleu_tokenizer, force=True)  # refuses a missing library before the training
     torch.manual_seed(arguments.seed)
     data = {split: read(options, split) for split in ("train", "valid", "test")}

@@ -1,7 +1,9 @@
 """What any model of transformers can, in every system. These tests also run where fairseq cannot be imported."""
 
 import copy
+import json
 import logging
+import re
 
 import pytest
 import torch
@@ -13,7 +15,12 @@ library("transformers")
 from transformers import AutoModel, DynamicCache, EncoderDecoderCache, GenerationConfig  # noqa: E402
 from transformers.utils.logging import warning_once  # noqa: E402
 
-from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleModel  # noqa: E402
+from capsule_routing.huggingface import (  # noqa: E402
+    CapsuleConfig,
+    CapsuleForConditionalGeneration,
+    CapsuleModel,
+    CapsuleTokenizer,
+)
 from tests.huggingface.systems import SYSTEMS, assert_close, batch, build, every_system, gradients  # noqa: E402
 
 with_past_future = pytest.mark.parametrize("system", ["gdr", "attn", "everything"])
@@ -47,8 +54,9 @@ def test_frozen_heads_count_and_so_do_labels_beside_use_cache(system, caplog):
         model(**batch(), cache=EncoderDecoderCache(DynamicCache(), DynamicCache()))
 
 
-def test_a_label_within_a_target_may_be_left_out():
-    model = build(**SYSTEMS["everything"]).double().eval()
+@every_system
+def test_a_label_within_a_target_may_be_left_out(system):
+    model = build(**SYSTEMS[system]).double().eval()
     for left in (False, True):
         labels = torch.tensor([[5, 6, -100, 8, 2]])
         inputs = [[2, 5, 6, 1, 8]]
@@ -57,14 +65,18 @@ def test_a_label_within_a_target_may_be_left_out():
         assert model.prepare_decoder_input_ids_from_labels(labels).tolist() == inputs
         output = model(input_ids=SOURCES[:1], labels=labels)
         words = labels[0] != -100
+        given = {"decoder_input_ids": torch.tensor(inputs), "decoder_attention_mask": torch.tensor(inputs).ne(1).long()}
+        given["decoder_attention_mask"][0, -2] = 1  # within the target `<pad>` is a word like others
+        assert_close(output.logits[0, words], model(SOURCES[:1], **given).logits[0, words])
         plain = torch.nn.functional.cross_entropy(output.logits[0, words], labels[0, words])
         assert_close(output.losses["nll_loss"] * torch.tensor(2.0).double().log(), plain)
 
 
+@every_system
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_folder_in_half_precision_is_fine_tuned_in_float32(tmp_path, dtype):
+def test_a_folder_in_half_precision_is_fine_tuned_in_float32(tmp_path, dtype, system):
     build().to(dtype).save_pretrained(tmp_path)
-    model = CapsuleForConditionalGeneration.from_baseline(tmp_path, **SYSTEMS["gdr"]).train()
+    model = CapsuleForConditionalGeneration.from_baseline(tmp_path, **SYSTEMS[system]).train()
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     model(**batch()).loss.backward()
@@ -72,8 +84,9 @@ def test_a_folder_in_half_precision_is_fine_tuned_in_float32(tmp_path, dtype):
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
-def test_training_in_float16_warns(caplog):
-    model = build().half().train()
+@every_system
+def test_training_in_float16_warns(caplog, system):
+    model = build(**SYSTEMS[system]).half().train()
     warning_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         model(**batch())
@@ -171,6 +184,18 @@ def test_a_model_on_the_disk_computes_the_same(system, tmp_path):
 
 
 @every_system
+def test_no_layer_is_split_over_devices(system):
+    accelerate = library("accelerate")
+    model = build(**SYSTEMS[system])
+    sizes = accelerate.utils.compute_module_sizes(model)
+    memory = {"cpu": sizes["encoder"] + sizes["decoder.layers.0"] // 2, "disk": 10 * sizes[""]}
+    places = accelerate.infer_auto_device_map(model, memory, no_split_module_classes=model._no_split_modules)
+    assert set(places.values()) == {"cpu", "disk"}
+    inside = [name for name in places if re.match(r"(en|de)coder\.layers\.\d+\.", name)]
+    assert not inside
+
+
+@every_system
 def test_linear_layers_can_be_quantised(system):
     model = build(**SYSTEMS[system]).eval()
     expected = model(**batch())
@@ -217,8 +242,9 @@ def test_layers_are_computed_again_in_both_ways(system, reentrant):
 @pytest.mark.parametrize(
     "shared", [{}, {"share_decoder_input_output_embed": True}, {"share_all_embeddings": True}], ids=str
 )
-def test_a_resized_model_trains_and_reloads(shared, tmp_path):
-    model = build(**SYSTEMS["everything"], **shared)
+@every_system
+def test_a_resized_model_trains_and_reloads(shared, tmp_path, system):
+    model = build(**SYSTEMS[system], **shared)
     with torch.no_grad():
         before = model.eval()(**batch()).logits
     table = model.resize_token_embeddings(50)
@@ -272,15 +298,19 @@ def test_the_configuration_answers_as_others_do():
     [
         ({"max_new_tokens": 1}, lambda row: len(row) == 2 and row[1] > 2),
         ({"min_new_tokens": 6, "max_new_tokens": 6}, lambda row: len(row) == 7 and min(row[1:]) > 2),
-        ({"min_new_tokens": 6, "max_new_tokens": 6, "do_sample": True}, lambda row: min(row[1:]) > 2),
+        (
+            {"min_new_tokens": 6, "max_new_tokens": 6, "do_sample": True},
+            lambda row: len(row) == 7 and not {1, 2} & {*row[1:]},
+        ),
         ({"eos_token_id": 40, "max_new_tokens": 6}, lambda row: row[-1] == 40),
         ({"eos_token_id": [40, 41], "max_new_tokens": 6}, lambda row: row[-1] in (40, 41)),
         ({"max_new_tokens": 6, "early_stopping": False, "num_beams": 1}, lambda row: len(row) == 7),
     ],
     ids=lambda value: "" if callable(value) else str(value),
 )
-def test_a_search_always_finds_words(options, right):
-    model = build(**SYSTEMS["gdr"])
+@every_system
+def test_a_search_always_finds_words(options, right, system):
+    model = build(**SYSTEMS[system])
     torch.nn.init.zeros_(model.decoder.output_projection.weight[2:3].detach())
     torch.manual_seed(2)
     for row in model.eval().generate(SOURCES, pad_token_id=1, **options).tolist():
@@ -328,6 +358,21 @@ def test_other_ways_of_generating_find_the_greedy_words(system):
     further = {"cache": first.cache, "max_new_tokens": 4, "min_new_tokens": 4}
     assert model.generate(source, num_beams=1, **prefix, **further).tolist() == greedy.tolist()
     assert len(full.logits) == len(full.scores) == greedy.size(1) - 1
+
+
+@every_system
+def test_strings_that_stop_are_words_of_the_target(system, tmp_path):
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    words = {side: [*special, *(f"{side}{number}." for number in range(40))] for side in ("source", "target")}
+    words["source"][40] = words["target"][41] = "abcdef"  # transformers puts this before each word
+    (tmp_path / "vocabulary.json").write_text(json.dumps(words), encoding="utf-8")
+    side = {"language": "en", "tokenizer": "none"}
+    tokenizer = CapsuleTokenizer(str(tmp_path / "vocabulary.json"), source=side, target=side)
+    model, options = build(**SYSTEMS[system]).eval(), {"num_beams": 1, "max_new_tokens": 7, "min_new_tokens": 3}
+    (found,) = model.generate(SOURCES[:1], **options).tolist()
+    stopped = model.generate(SOURCES[:1], **options, tokenizer=tokenizer, stop_strings=[words["target"][found[2]]])
+    assert stopped.tolist() == [found[: found.index(found[2]) + 1]]
+    assert tokenizer.get_vocab() == {word: number for number, word in enumerate(words["source"])}
 
 
 def test_forbidden_words_stay_in_the_raw_logits():

@@ -108,6 +108,31 @@ def test_lines_of_a_text_end_at_line_feeds_alone(tmp_path):
     assert [tuple(pair.values()) for pair in found["translation"]] == [*zip(sources, targets)]
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"label_smoothing_factor": 0.1},
+        {"eval_strategy": "no"},
+        {"batch_eval_metrics": True},
+        {"prediction_loss_only": True},
+        {"predict_with_generate": False},
+    ],
+    ids=str,
+)
+def test_options_that_leave_the_example_without_its_scores_are_refused(option):
+    (name,) = option
+    with pytest.raises(SystemExit, match=f"--{name}"):
+        example().Arguments(output_dir="out", **option)
+
+
+def test_the_help_names_the_files_that_are_read_and_written(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py", "--help"])
+    with pytest.raises(SystemExit):
+        example().main()
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("train.LANG", "test.txt", "checkpoint-N", "runs/"))
+
+
 @pytest.mark.parametrize("text", ["der Hund ", " der Hund", "der Hund\u3000", "der Hund\t"])
 def test_white_space_at_an_end_is_no_piece(tmp_path, text):
     tokenizer = tokenizer_of(tmp_path, ["der Hund schläft"] * 9, 60)

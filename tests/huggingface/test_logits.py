@@ -75,6 +75,24 @@ def test_rows_of_a_cache_can_be_repeated(arch, options):
 
 
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_a_cache_keeps_chosen_rows_and_can_be_emptied(arch, options):
+    copy = exported(build(arch, options).double())
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    chosen = torch.tensor([2, 0])
+    rows = {name: value[chosen] for name, value in inputs.items()}
+    cache = copy(**inputs, use_cache=True).cache
+    for part in (cache.self_attention_cache, cache.cross_attention_cache):
+        part.batch_select_indices(chosen)
+    next_tokens = torch.tensor([[4], [5]])
+    continued = copy(input_ids=rows["input_ids"], decoder_input_ids=next_tokens, cache=cache).logits
+    tokens = torch.cat([rows["decoder_input_ids"], next_tokens], dim=1)
+    whole = copy(input_ids=rows["input_ids"], decoder_input_ids=tokens, use_cache=False).logits
+    assert (whole[:, -1:] - continued).abs().max() < 1e-9
+    cache.reset()
+    assert (copy(**rows, cache=cache).logits - whole[:, :-1]).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
 def test_embeddings_of_words_give_the_logits_of_the_words_and_gradients(arch, options):
     copy = exported(build(arch, options).double())
     inputs, words = inputs_of(make_batch(SENTENCES))

@@ -1,8 +1,10 @@
 """Pretrained translation models of transformers start ours with equal logits. These tests also run without fairseq.
 
-No weights are fetched: the models are random ones of each class.
+No weights are fetched: the models are random ones of each class. Further tests show what transformers 5.24 does to such
+models (docs/libraries.md), and that ours does the same or refuses.
 """
 
+import json
 import logging
 
 import pytest
@@ -32,6 +34,7 @@ ORIGINALS = {
 }
 every_class = pytest.mark.parametrize("name", ORIGINALS)
 GDR = {"past_future": "gdr", "guided_heads": "both"}
+SOURCE = torch.tensor([[5, 6, 7, 8, 2]])
 
 
 def build(name, **further):
@@ -139,3 +142,105 @@ def test_what_cannot_be_expressed_is_refused_and_what_is_dropped_is_named(caplog
     model.extra = torch.nn.Linear(2, 2)
     with pytest.raises(UserError, match="the parameter extra.weight of a BartForConditionalGeneration cannot be"):
         start(model)
+
+
+# --- what transformers does
+
+
+def both(name):
+    original = build(name)
+    return original, CapsuleForConditionalGeneration.from_pretrained_translation(original).eval()
+
+
+@every_class
+def test_a_forced_first_word_counts_in_the_length_of_a_score_and_a_prefix_does_not(name):
+    """FSMT looks ahead in a prefix, so there only ours is tested."""
+    options = {"num_beams": 2, "return_dict_in_generate": True, "output_scores": True}
+    for model in both(name)[name == "FSMT" :]:
+        prefix = torch.tensor([[model.config.decoder_start_token_id, 21]])
+        forced = model.generate(SOURCE, forced_bos_token_id=21, max_new_tokens=6, min_new_tokens=6, **options)
+        after = model.generate(SOURCE, decoder_input_ids=prefix, max_new_tokens=5, min_new_tokens=5, **options)
+        assert forced.sequences.tolist() == after.sequences.tolist()
+        torch.testing.assert_close(6 * forced.sequences_scores, 5 * after.sequences_scores)
+
+
+@every_class
+def test_the_penalty_of_repetitions_hits_the_token_that_starts_a_translation(name):
+    """That is `</s>`, so translations get longer; only in Marian it is `<pad>`."""
+    options = {"num_beams": 1, "max_new_tokens": 3, "return_dict_in_generate": True}
+    for model in both(name):
+        found = model.generate(SOURCE, repetition_penalty=2.0, output_scores=True, output_logits=True, **options)
+        changed = (found.scores[0] != found.logits[0])[0].nonzero().flatten().tolist()
+        assert changed == [model.config.decoder_start_token_id]
+        assert (changed == [model.config.eos_token_id]) == ("Marian" not in name)
+
+
+def test_without_labels_bart_translates_its_source_and_ours_refuses():
+    """A label smoother of the Trainer takes the labels out."""
+    original, model = both("BART")
+    shifted = torch.cat([torch.tensor([[2]]), SOURCE[:, :-1]], dim=1)
+    assert torch.equal(original(SOURCE).logits, original(SOURCE, decoder_input_ids=shifted).logits)
+    with pytest.raises(ValueError, match="give decoder_input_ids"):
+        model(SOURCE)
+
+
+def test_a_table_that_a_folder_lacks_is_random_and_ours_refuses(tmp_path):
+    """A model with shared embeddings is saved with one table, but its configuration says that it has several."""
+    original = build("BART")
+    original.save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**config, "tie_word_embeddings": False}), encoding="utf-8")
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    assert not torch.equal(loaded.lm_head.weight, original.lm_head.weight)
+    with pytest.raises(
+        UserError, match=r"has no lm_head\.weight.*; tie_word_embeddings of its config.json may be wrong"
+    ):
+        CapsuleForConditionalGeneration.from_pretrained_translation(tmp_path)
+
+
+def test_tables_of_a_baseline_are_separated_with_their_words(tmp_path):
+    baseline = CapsuleForConditionalGeneration.from_pretrained_translation(build("BART")).eval()
+    baseline.save_pretrained(tmp_path)
+    model = CapsuleForConditionalGeneration.from_baseline(
+        tmp_path, share_all_embeddings=False, share_decoder_input_output_embed=False
+    ).eval()
+    inputs = batch(baseline, left=False)
+    assert torch.equal(model(**inputs).logits, baseline(**inputs).logits)
+    assert model.decoder.embed_tokens.weight is not model.encoder.embed_tokens.weight
+
+
+def test_a_tokenizer_takes_vocab_and_ignores_vocab_file(tmp_path):
+    words = {word: number for number, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(words), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    files = {"vocab_file": str(tmp_path / "vocab.json"), "merges_file": str(tmp_path / "merges.txt")}
+    ignored = transformers.BartTokenizer(**files)
+    assert not {"a", "b"} & ignored.get_vocab().keys() and "ab" not in ignored.decode(ignored("ab").input_ids)
+    for tokenizer in (
+        transformers.BartTokenizer(vocab=words, merges=[]),
+        transformers.BartTokenizer.from_pretrained(tmp_path),
+    ):
+        assert tokenizer("ab").input_ids == [0, 5, 6, 2]
+
+
+def test_language_words_of_own_files_stay_in_a_text_unless_all_are_named(tmp_path):
+    library("sentencepiece")
+    from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+    pieces = str(tmp_path / "pieces.model")
+    with open(pieces, "wb") as file:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(["a b c", "b c a"] * 9), model_writer=file, vocab_size=20, hard_vocab_limit=False
+        )
+    learned = SentencePieceProcessor(model_file=pieces)
+    words = ["<s>", "<pad>", "</s>", "<unk>", *(learned.id_to_piece(number) for number in range(3, len(learned)))]
+    vocabulary = tmp_path / "vocab.json"
+    vocabulary.write_text(json.dumps({word: number for number, word in enumerate(words)}), encoding="utf-8")
+    plain = transformers.M2M100Tokenizer(str(vocabulary), pieces, src_lang="en")
+    languages = [*plain.lang_token_to_id]
+    named = transformers.M2M100Tokenizer(str(vocabulary), pieces, src_lang="en", extra_special_tokens=languages)
+    ids = plain("a b").input_ids
+    assert ids[0] == plain.get_lang_id("en") and named("a b").input_ids == ids
+    assert plain.decode(ids, skip_special_tokens=True) == "__en__ a b"
+    assert named.decode(ids, skip_special_tokens=True) == "a b"
