@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,6 +107,17 @@ def test_lines_of_a_text_end_at_line_feeds_alone(tmp_path):
         (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     found = example().read(SimpleNamespace(data=tmp_path, source="en", target="de"), "train")
     assert [tuple(pair.values()) for pair in found["translation"]] == [*zip(sources, targets)]
+
+
+def test_text_is_composed_and_comes_back_as_it_was(tmp_path, capsys):
+    composed = "Ｗｅｒ？ ½ … ﬁ é"  # SentencePiece's own normalisation changes each word
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text(unicodedata.normalize("NFD", composed), encoding="utf-8")
+    found = example().read(SimpleNamespace(data=tmp_path, source="en", target="de"), "train")
+    assert found["translation"] == [{"en": composed, "de": composed}]
+    assert capsys.readouterr().out.endswith("train.de: its characters were composed (NFC)\n")
+    tokenizer = tokenizer_of(tmp_path, [unicodedata.normalize("NFD", composed)] * 9, 60)
+    assert tokenizer.decode(tokenizer(composed).input_ids, skip_special_tokens=True) == composed
 
 
 @pytest.mark.parametrize("text", ["der Hund ", " der Hund", "der Hund\u3000", "der Hund\t"])
