@@ -24,6 +24,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.text.files import read_lines
 from capsule_routing.text.languages import bleu
+from capsule_routing.text.preparation import TextPreparation, compose
 
 
 @dataclass
@@ -126,7 +127,12 @@ def read(options: Options, split: str) -> Dataset:
     if Path(options.data, "dataset_dict.json").exists():
         return load_from_disk(options.data)[split]
     pair = options.source, options.target
-    sides = [read_lines(Path(options.data, f"{split}.{name}")) for name in pair]
+    sides = []
+    for file in (Path(options.data, f"{split}.{name}") for name in pair):
+        lines = read_lines(file)
+        sides.append(list(map(compose, lines)))
+        if sides[-1] != lines:
+            print(f"{file}: its characters were composed (NFC)")
     return Dataset.from_dict({"translation": [dict(zip(pair, lines)) for lines in zip(*sides, strict=True)]})
 
 
@@ -137,10 +143,10 @@ def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTo
     if not vocabulary.is_file():
         special = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3}
         kind = {"vocab_size": options.vocab_size, "hard_vocab_limit": False, "character_coverage": 1.0}
+        kind["normalization_rule_name"] = "identity"  # otherwise translations would differ from the references
         with open(pieces, "wb") as file:
-            SentencePieceTrainer.train(
-                sentence_iterator=iter(texts), model_writer=file, minloglevel=1, **special, **kind
-            )
+            lines = map(TextPreparation(options.source, "none").words, texts)  # as the tokenizer reads them
+            SentencePieceTrainer.train(sentence_iterator=lines, model_writer=file, minloglevel=1, **special, **kind)
         learned = SentencePieceProcessor(model_file=str(pieces))
         words = [learned.id_to_piece(number) for number in range(len(learned))]
         vocabulary.write_text(json.dumps({"source": words, "target": words}, ensure_ascii=False), encoding="utf-8")

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from capsule_routing.errors import UserError
-from capsule_routing.text.preparation import clean_chinese
+from capsule_routing.text.preparation import clean_chinese, compose
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import DICT_FILE, LIMIT, UNKNOWN_UP_TO, Corpus, Option, Options, Recipe
 from fairseq_capsule_lab.corpora.segments import BROKEN, require_unbroken
-from fairseq_capsule_lab.corpora.texts import decode
+from fairseq_capsule_lab.corpora.texts import counts, decode
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
 FROM = "The folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application."
@@ -40,14 +40,14 @@ def _raw(raw: RawTexts, folder: Path) -> None:
 
 
 def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> str:
-    """Write the cleaned pairs of a file of LCSTS, one per line, and return their number as text.
+    """Write the cleaned, composed (NFC) pairs of a file of LCSTS, one per line, and return their number as text.
 
     Args:
         least: the smallest score of a document; 0: all, also those without a score. With one a broken character is an
             error, without one its document is dropped.
         limit: the largest number of pairs; 0: all.
     """
-    written, dropped = 0, 0
+    written = dropped = changed = 0
     with ExitStack() as stack:
         files = [stack.enter_context(open(output, "w", encoding="utf-8", newline="\n")) for output in outputs]
         for name, fields in _documents(path):
@@ -62,9 +62,11 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             elif BROKEN.search(text + summary):
                 dropped += 1
                 continue
-            pair = clean_chinese(text), clean_chinese(summary)
-            if not all(pair):
+            cleaned = clean_chinese(text), clean_chinese(summary)
+            if not all(cleaned):
                 raise UserError(f"{path}, doc {name}: no characters in its text or summary: remove the doc")
+            pair = tuple(map(compose, cleaned))
+            changed += pair != cleaned
             for line, file in zip(pair, files):
                 file.write(f"{line}\n")
             written += 1
@@ -72,7 +74,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
                 break
     if not written:
         raise UserError(f"{path}: it has no pairs; give a file of LCSTS")
-    return f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else "")
+    return counts(written, f"{dropped} broken characters" if dropped else "", changed)
 
 
 def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:

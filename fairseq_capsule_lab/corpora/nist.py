@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.preparation import compose
 from fairseq_capsule_lab.corpora import recipe
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Corpus, Option, Options, Recipe
@@ -37,7 +38,10 @@ def _raw(raw: RawTexts, folder: Path) -> None:
         chinese = _licensed_file(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
         english = _licensed_file(folder, f"{name}_chinese_evalset*-ref.xml")
         suffixes = ["zh", "en", *(f"en{number}" for number in range(1, REFERENCES))]
-        for suffix, lines in zip(suffixes, _read_evaluation(chinese, english)):
+        segments = list(zip(*_read_evaluation(chinese, english)))
+        composed = [tuple(map(compose, texts)) for texts in segments]
+        raw.note_composed(chinese.name, sum(one != other for one, other in zip(segments, composed)))
+        for suffix, lines in zip(suffixes, zip(*composed)):
             with open(raw.folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as stream:
                 stream.writelines(f"{line}\n" for line in lines)
         raw.note(chinese, english)

@@ -77,9 +77,12 @@ class RawTexts:
 
         `reference` and `languages` are arguments of `append_good_pairs`.
         """
-        changed = append_good_pairs(files, self.files(split), reference, languages)
+        self.note_composed(files[0].name, append_good_pairs(files, self.files(split), reference, languages))
+
+    def note_composed(self, name: str, changed: int) -> None:
+        """Note how many pairs of a validation or test set were not composed (NFC), if any."""
         if changed:
-            self.note_part(files[0].name, f"{changed} pairs were composed (NFC)")
+            self.note_part(name, f"{changed} pairs were composed (NFC)")
 
     @contextmanager
     def members(self, *addresses: str, names: Sequence[str]) -> Iterator[list[Path]]:

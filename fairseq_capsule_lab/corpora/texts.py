@@ -226,10 +226,14 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
                 break
     refuse_equal_sides(paths, equal, taken)
     reasons = ", ".join(f"{number} {reason} in {file}" for (reason, file), number in sorted(dropped.items()))
-    notes = [f"dropped: {reasons}"] if reasons else []
+    return taken, "\t".join(filter(None, (counts(taken, reasons, changed), _warning(taken, dropped))))
+
+
+def counts(taken: int, dropped: str, changed: int) -> str:
+    """Return the number of pairs as text, with what was dropped and how many were not composed (NFC), if any."""
+    notes = [f"dropped: {dropped}"] if dropped else []
     notes += [f"composed, NFC: {changed}"] if changed else []
-    counts = f"{taken} pairs" + (f" ({'; '.join(notes)})" if notes else "")
-    return taken, "\t".join(filter(None, (counts, _warning(taken, dropped))))
+    return f"{taken} pairs" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _warning(taken: int, dropped: Counter[tuple[str, str]]) -> str:

@@ -1,6 +1,5 @@
 """Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -42,22 +41,6 @@ def summaries(folder, least):
 @pytest.fixture(params=BROKEN)
 def broken(request):
     return BROKEN[request.param]
-
-
-def test_text_is_composed_and_the_pairs_are_counted(tmp_path):
-    characters = [unicodedata.normalize("NFD", chr(code)) for code in range(0xA0, 0xD000, 40)]
-    changed = sum(unicodedata.normalize("NFC", text) != text for text in characters)
-    assert 9 < changed < len(characters)
-    (tmp_path / "text.en").write_text("".join(f"a{text}\n" for text in characters), "utf-8", newline="\n")
-    (tmp_path / "text.de").write_text("".join(f"{number}\n" for number in range(len(characters))))
-    raw = RawTexts(tmp_path / "raw", ("en", "de"), Path, limit=0)
-    files = [tmp_path / "text.en", tmp_path / "text.de"]
-    raw.append_held_out("valid", files)
-    assert raw.append(*files) == f"{len(characters)} pairs (composed, NFC: {changed})"
-    noted = (tmp_path / "raw/PARTS").read_text().splitlines()
-    assert noted[0] == f"text.en\t{changed} pairs were composed (NFC)"
-    for split in ("train", "valid"):
-        assert unicodedata.is_normalized("NFC", raw.files(split)[0].read_text("utf-8"))
 
 
 @pytest.mark.parametrize("side", ["en", "de"])

@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -131,6 +132,17 @@ def test_the_help_names_the_files_that_are_read_and_written(capsys, monkeypatch)
         example().main()
     text = capsys.readouterr().out
     assert all(name in text for name in ("train.LANG", "test.txt", "checkpoint-N", "runs/"))
+
+
+def test_text_is_composed_and_comes_back_as_it_was(tmp_path, capsys):
+    composed = "Ｗｅｒ？ ½ … ﬁ é"  # SentencePiece's own normalisation changes each word
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text(unicodedata.normalize("NFD", composed), encoding="utf-8")
+    found = example().read(SimpleNamespace(data=tmp_path, source="en", target="de"), "train")
+    assert found["translation"] == [{"en": composed, "de": composed}]
+    assert capsys.readouterr().out.endswith("train.de: its characters were composed (NFC)\n")
+    tokenizer = tokenizer_of(tmp_path, [unicodedata.normalize("NFD", composed)] * 9, 60)
+    assert tokenizer.decode(tokenizer(composed).input_ids, skip_special_tokens=True) == composed
 
 
 @pytest.mark.parametrize("text", ["der Hund ", " der Hund", "der Hund\u3000", "der Hund\t"])
