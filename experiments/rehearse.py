@@ -67,8 +67,8 @@ class Row(NamedTuple):
 class Rehearsal:
     """Commands that run one after another, with their rows."""
 
-    def __init__(self, out: Path):
-        self.out, self.rows = out, []  # type: Path, List[Row]
+    def __init__(self, out: Path, pause: float):
+        self.out, self.pause, self.rows = out, pause, []  # type: Path, float, List[Row]
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
@@ -106,7 +106,7 @@ class Rehearsal:
             if waiting and waiting[0].exists():
                 self.add(Row(f"{stage}: {waiting.pop(0).name}", time.monotonic() - start, cpu - before, memory))
                 start, before, memory = time.monotonic(), cpu, 0
-            time.sleep(0.05)
+            time.sleep(self.pause)
         if waiting or not marks:
             name = f"{stage}: {waiting[0].name}" if waiting else stage
             note = "killed, then given again" if killed else ""
@@ -188,7 +188,9 @@ def rehearse(args: argparse.Namespace) -> None:
     out = args.out.absolute()
     if out.exists():
         raise UserError(f"{out} exists: delete it, or name another folder")
-    rehearsal, data, runs = Rehearsal(out), out / "data/wmt14-en-de", out / "runs"
+    # Looking at all processes takes a hundredth of a second of CPU time; small stages end soon.
+    rehearsal = Rehearsal(out, 0.05 if args.pairs < 100_000 else 0.3)
+    data, runs = out / "data/wmt14-en-de", out / "runs"
     run, run_twice = rehearsal.run, rehearsal.run_twice
     tokens, step = (2048, 1024) if args.small else (49152, 2048)  # of an update and of a process
     decoding = ["--beam", 1] if args.small else ["--beam", 4, "--lenpen", 0.6]
