@@ -15,7 +15,6 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from capsule_routing import from_options
-from capsule_routing.functions.compiled import is_exported
 from capsule_routing.functions.types import Mask
 from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import CapsuleConfig
@@ -122,7 +121,7 @@ class Attention(nn.Module):
             if cache is not None:
                 k, v = cache.self_attention_cache.update(k, v, self.layer)
         # On a CPU the fused function takes longer than two products for the one query of a step.
-        is_step = q.device.type == "cpu" and not is_exported() and q.size(2) == 1
+        is_step = q.device.type == "cpu" and q.size(2) == 1
         implementation = "eager" if output_attentions or is_step else self.config._attn_implementation
         function: Callable[..., Output] = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         return self._projected(

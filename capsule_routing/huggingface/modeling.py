@@ -170,6 +170,12 @@ class CapsuleEncoder(Side):
         )
 
 
+def warn_once(message: str) -> None:
+    """Log a warning, but not where torch traces: no graph can hold it."""
+    if not is_traced():
+        logger.warning_once(message)
+
+
 def needed(padding_mask: Optional[Tensor]) -> Optional[Tensor]:
     """Return a mask, or None if no word is padding. Where torch traces, nothing may depend on it: the mask stays."""
     if padding_mask is None or is_traced() or padding_mask.any():
@@ -304,6 +310,9 @@ class CapsuleModel(PreTrainedModel):
     def is_custom_code(cls) -> bool:
         """Return False: transformers would not initialise a module whose parameters are all in modules in it."""
         return False
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        raise UserError("torch.jit.script cannot read a model of transformers; trace its logits with torch.jit.trace")
 
     def get_encoder(self, *_: Any, **__: Any) -> CapsuleEncoder:
         return self.encoder
@@ -466,7 +475,7 @@ class CapsuleModel(PreTrainedModel):
 
     def _caches(self, use_cache: Optional[bool]) -> bool:
         """Return whether a cache is made: by default not in training, and not where layers are computed again."""
-        if self.training and self.is_gradient_checkpointing and torch.is_grad_enabled():
+        if self.training and self.is_activation_checkpointing and torch.is_grad_enabled():
             return False
         return self.config.use_cache and not self.training if use_cache is None else use_cache
 
@@ -674,7 +683,7 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
 
     def _warn_of_float16(self) -> None:
         if any(weight.requires_grad and weight.dtype == torch.float16 for weight in self.parameters()):
-            logger.warning_once(
+            warn_once(
                 "training float16 weights ends in NaN without a master copy; load the model with dtype=torch.float32"
             )
 
@@ -731,7 +740,7 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             raise ValueError("labels and output_routing need the whole target: give no cache")
         if labels is not None:
             if use_cache:
-                logger.warning_once("use_cache is False where labels are given")
+                warn_once("use_cache is False where labels are given")
             if decoder_padding is None:
                 decoder_padding = self._outside(labels)
             if decoder_input_ids is None and decoder_inputs_embeds is None:
@@ -754,14 +763,12 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             routing["assignment"] = decoded.routed.assignment
         keeps_logits = output_logits or labels is None or not is_bare(self.decoder.output_projection)
         logits = self.decoder.output_projection(decoded.features) if keeps_logits else None
-        if self.training and labels is not None and not is_traced():
+        if self.training and labels is not None:
             self._warn_of_float16()
         loss = losses = None
         if labels is not None:
             loss, losses = self._loss(decoded, logits, labels, num_items_in_batch)
         elif self.training and self.config.guided_heads != "none":
             # The label smoothing of a Trainer takes the labels away, for instance.
-            logger.warning_once(
-                "without labels the losses of PAST and FUTURE are not computed; set label_smoothing here"
-            )
+            warn_once("without labels the losses of PAST and FUTURE are not computed; set label_smoothing here")
         return CapsuleOutput(loss=loss, losses=losses, logits=logits, routing=routing, **fields)

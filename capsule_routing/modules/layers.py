@@ -58,7 +58,7 @@ def zero_(linear: nn.Module) -> None:
 
 def is_bare(linear: nn.Module) -> bool:
     """Return whether the weight of a linear layer stands for the layer: it has no hooks, adapters or quantisation."""
-    return type(linear) is nn.Linear and has_no_hooks(linear)
+    return type(linear) is nn.Linear and type(linear.weight) is nn.Parameter and has_no_hooks(linear)
 
 
 def has_no_hooks(module: nn.Module) -> bool:

@@ -106,9 +106,10 @@ def test_the_configuration_asks_for_attentions_and_states(system):
     asked = model(**inputs)
     for name in ("decoder_attentions", "cross_attentions", "encoder_attentions", "decoder_hidden_states"):
         torch.testing.assert_close(asked[name], plain[name])
+    encoded = model.get_encoder()(inputs["input_ids"])
+    assert len(encoded.attentions) == 2 and len(encoded.hidden_states) == 3
     assert model(**inputs, output_attentions=False).cross_attentions is None
-    named = {"decoder_attentions": 7, "encoder_attentions": 8}
-    for name in named:
+    for name in ("decoder_attentions", "encoder_attentions"):
         torch.testing.assert_close(asked[name][0].sum(-1), torch.ones_like(asked[name][0].sum(-1)))
 
 
@@ -204,6 +205,29 @@ def test_linear_layers_can_be_quantised(system):
     assert 0 < (output.logits - expected.logits).abs().mean() < 0.1 * expected.logits.abs().mean()
 
 
+class LinearOnly(torch.Tensor):
+    """A weight that nothing but a linear layer can read, as those of torchao."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is torch.nn.functional.linear:
+            inputs, weight, *bias = args
+            return function(inputs, weight.as_subclass(torch.Tensor), *bias)
+        assert function.__name__ in ("__get__", "detach", "requires_grad_", "as_subclass"), function
+        return super().__torch_function__(function, types, args, kwargs)
+
+
+@every_system
+def test_weights_of_another_class_are_read_by_their_layers_alone(system):
+    model = build(**SYSTEMS[system], output_bias=True).double().eval()
+    expected = model(**batch())
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Linear):
+            layer.weight = torch.nn.Parameter(layer.weight.detach().as_subclass(LinearOnly))
+    for options in ({}, {"output_logits": False}):
+        assert_close(model(**batch(), **options).losses, expected.losses)
+
+
 @every_system
 def test_a_model_is_exported(system):
     model = build(**SYSTEMS[system]).double().eval()
@@ -215,6 +239,36 @@ def test_a_model_is_exported(system):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("system", ["selective", "everything"])
+def test_a_model_is_exported_for_all_sizes(system):
+    model = build(**SYSTEMS[system]).double().eval()
+    inputs = inputs_of(model)
+    shapes = {**dict.fromkeys(inputs, {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}), "use_cache": None}
+    with torch.no_grad():
+        whole = {**inputs, "use_cache": False}
+        exported = torch.export.export(model, (), whole, strict=False, dynamic_shapes=shapes).module()
+        for rows, words in ((3, 7), (2, 4), (2, 1)):
+            given = {name: value[:rows, : words if "decoder" in name else 6] for name, value in inputs.items()}
+            assert_close(exported(**given, use_cache=False).logits, model(**given, use_cache=False).logits)
+
+
+@every_system
+def test_logits_are_traced_for_all_sizes(system):
+    """TorchScript takes no output of transformers, so a function returns the logits."""
+    model = build(**SYSTEMS[system]).eval().requires_grad_(False)
+
+    def logits(sources, mask, targets):
+        return model(sources, mask, targets, use_cache=False).logits
+
+    given = [(words, words.ne(1).long(), SOURCES[: len(words), :5]) for words in (SOURCES, SOURCES[1:, :6])]
+    traced = torch.jit.trace(logits, given[0])
+    for inputs in given:
+        torch.testing.assert_close(traced(*inputs), logits(*inputs))
+    with pytest.raises(UserError, match=r"torch\.jit\.script cannot read .*; trace its logits"):
+        torch.jit.script(model)
+
+
+@pytest.mark.slow
 @every_system
 def test_a_model_is_compiled_as_one_graph(system):
     model = build(**SYSTEMS[system]).double()
@@ -223,6 +277,18 @@ def test_a_model_is_compiled_as_one_graph(system):
         expected = gradients(model, **batch())[1]
         compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
         assert_close(gradients(compiled, **batch())[1], expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "inputs",
+    [{**batch(), "use_cache": True}, {"input_ids": SOURCES, "decoder_input_ids": SOURCES}],
+    ids=["labels", "none"],
+)
+def test_warnings_are_no_part_of_a_graph(inputs):
+    model = build(**SYSTEMS["gdr"]).half().train()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    assert compiled(**inputs).logits.isfinite().all()
 
 
 @every_system
@@ -373,6 +439,19 @@ def test_strings_that_stop_are_words_of_the_target(system, tmp_path):
     stopped = model.generate(SOURCES[:1], **options, tokenizer=tokenizer, stop_strings=[words["target"][found[2]]])
     assert stopped.tolist() == [found[: found.index(found[2]) + 1]]
     assert tokenizer.get_vocab() == {word: number for number, word in enumerate(words["source"])}
+
+
+@pytest.mark.parametrize(
+    "options, name",
+    [
+        ({"penalty_alpha": 0.6, "top_k": 4, "num_beams": 1}, "Contrastive Search"),
+        ({"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0}, "Group Beam Search"),
+        ({"dola_layers": "low", "num_beams": 1}, "Dola Generation"),
+    ],
+)
+def test_searches_that_left_transformers_are_refused_in_one_line(options, name):
+    with pytest.raises(ValueError, match=f"^{name} requires `trust_remote_code=True`[^\n]*$"):
+        build().generate(SOURCES, **options)
 
 
 def test_forbidden_words_stay_in_the_raw_logits():

@@ -100,6 +100,9 @@ def test_numbers_of_a_source_are_read_on_request(tmp_path):
     assert tokenizer.decode(ids, skip_special_tokens=True, use_source_tokenizer=True) == "the house."
     assert tokenizer.convert_ids_to_tokens(ids, use_source_tokenizer=True) == ["the", "house", ".", "</s>"]
     assert tokenizer.decode(ids, skip_special_tokens=True) == "das it &"
+    tokenizer = make(tmp_path, target="none")  # only the source is detokenised
+    assert tokenizer.decode(ids, skip_special_tokens=True, use_source_tokenizer=True) == "the house."
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "das it &amp;"
 
 
 def test_an_option_of_moses_is_used(tmp_path):
