@@ -114,16 +114,24 @@ def test_the_configuration_asks_for_attentions_and_states(system):
 
 
 @every_system
-def test_attention_is_equal_in_both_implementations(system):
+def test_attention_is_equal_in_both_implementations(system, monkeypatch):
+    fused, calls, kept = torch.nn.functional.scaled_dot_product_attention, [], []
+    monkeypatch.setattr(
+        torch.nn.functional, "scaled_dot_product_attention", lambda *a, **b: (calls.append(1), fused(*a, **b))[1]
+    )
     for left in (True, False):
         model = build(**SYSTEMS[system]).double().eval()
+        model.decoder.layers[0].register_forward_hook(lambda *call: kept.extend(call[-1][1:]))
         inputs = inputs_of(model, left)
         words = inputs["decoder_attention_mask"].bool()
         logits = []
         for implementation in ("sdpa", "eager"):
             model.set_attn_implementation(implementation)
+            calls.clear()
             logits.append(model(**inputs).logits[words])
+            assert bool(calls) == (implementation == "sdpa")
         assert (logits[0] - logits[1]).abs().max() < 1e-13
+    assert set(kept) == {None}  # no layer keeps weights that nobody asked for
 
 
 @every_system

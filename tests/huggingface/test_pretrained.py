@@ -113,6 +113,12 @@ def test_it_trains_and_is_resized(name, tmp_path):
     assert (loaded(**inputs).logits - model.eval()(**inputs).logits).abs().max() < 1e-5
 
 
+def test_an_original_in_half_precision_is_read_in_float32(tmp_path):
+    build("BART").half().save_pretrained(tmp_path)
+    model = CapsuleForConditionalGeneration.from_pretrained_translation(tmp_path, **GDR)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
 def test_a_prefix_that_starts_with_padding_is_continued_as_alone():
     """In Marian the start is `<pad>`. There a prefix in a padded batch differs from the prefix alone."""
     model = CapsuleForConditionalGeneration.from_pretrained_translation(build("Marian"), padding_has_positions=False)
