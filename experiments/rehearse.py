@@ -140,12 +140,12 @@ def processes_below(pid: int) -> List[int]:
 
 
 def resident(pid: int) -> int:
-    """The bytes of a process in memory, without those that it shares; 0 if it has ended."""
+    """The bytes of a process in memory; of pages that it shares with others its part. 0 if it has ended."""
     try:
-        pages = Path(f"/proc/{pid}/statm").read_text().split()
+        fields = dict(line.split()[:2] for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
+    return int(fields["Pss:"]) << 10
 
 
 def cpu_seconds(pid: int) -> float:
@@ -188,8 +188,8 @@ def rehearse(args: argparse.Namespace) -> None:
     out = args.out.absolute()
     if out.exists():
         raise UserError(f"{out} exists: delete it, or name another folder")
-    # Looking at all processes takes a hundredth of a second of CPU time; small stages end soon.
-    rehearsal = Rehearsal(out, 0.05 if args.pairs < 100_000 else 0.3)
+    # To look at the memory of large processes takes tenths of a second of CPU time; small stages end soon.
+    rehearsal = Rehearsal(out, 0.05 if args.pairs < 100_000 else 2)
     data, runs = out / "data/wmt14-en-de", out / "runs"
     run, run_twice = rehearsal.run, rehearsal.run_twice
     tokens, step = (2048, 1024) if args.small else (49152, 2048)  # of an update and of a process
