@@ -3,7 +3,6 @@
 from os import PathLike
 from typing import Any, Dict, Union
 
-import torch
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers.utils import logging
 
@@ -50,7 +49,7 @@ def plain_model(original: Union[str, "PathLike[str]", PreTrainedModel], model_cl
     """
     if isinstance(original, PreTrainedModel):
         return _converted(original, model_class)
-    loaded, report = AutoModelForSeq2SeqLM.from_pretrained(original, dtype=torch.float32, output_loading_info=True)
+    loaded, report = AutoModelForSeq2SeqLM.from_pretrained(original, output_loading_info=True)
     if report["missing_keys"]:  # transformers fills them with random numbers
         names = ", ".join(sorted(report["missing_keys"]))
         raise UserError(f"{original} has no {names}; tie_word_embeddings of its config.json may be wrong")
