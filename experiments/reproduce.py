@@ -108,6 +108,8 @@ def reproduce(
         work = work_of(definition, sizes, workspace, seeds, rows, baseline, gpus, threads, *training)
         work.refuse_wrong_plugins()
         if dry_run:
+            if gpus == 0 and any(training):
+                print("# this machine has no GPU: commands for its CPUs, without --precision and --max-tokens")
             _print_steps(jobs.missing(work.steps(), work.cells, workspace.runs))
             return
         work.refuse_missing_corpora()
