@@ -23,7 +23,7 @@ WORDS = {True: 15, False: 27}  # of a sentence, in small corpora (Multi30k) and 
 # A checkpoint: the parameters and both averages of Adam, in float32.
 GIGABYTES = {"tiny": 0.03, "base": 0.8, "big": 2.6}
 # A prepared pair: time on one core, and the archives and all stages of its text (docs/corpora.md).
-PREPARED_SECONDS, PREPARED_KILOBYTES = 0.93e-3, 1.4
+PREPARED_SECONDS, PREPARED_KILOBYTES = 0.61e-3, 1.4
 
 TRANSFORMER, LSTM = "fairseq's transformer", "fairseq's lstm"
 SYSTEMS = {  # the name in speed.csv of each configuration; the others are counted as the Transformer

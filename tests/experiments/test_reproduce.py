@@ -68,7 +68,7 @@ def test_a_dry_run_ends_with_what_the_missing_steps_cost(capfd, tmp_path, monkey
     printed = dry_run(capfd, tmp_path, "duan-table1", "--rows", "Transformer-Base", "--precision", "bf16")
     first, *_, total, conditions = printed.splitlines()
     assert first.startswith("# this machine has no GPU") and "--precision" not in printed.splitlines()[1]
-    assert total == "# 2 trainings, 23 hours of one H100, 7.4 hours of a CPU, 77 GB of disk, without evaluation"
+    assert total == "# 2 trainings, 23 hours of one H100, 4.9 hours of a CPU, 77 GB of disk, without evaluation"
     assert conditions.startswith("# by the speeds of docs/speed.md, with --precision bf16 --max-tokens 32768; ")
 
 

@@ -37,6 +37,14 @@ def batch(lengths=((7, 5), (3, 9), (6, 2)), left=False):
     return {"input_ids": pad(sources, True, 1, side), "labels": pad(targets, True, -100, side)}
 
 
+def inputs_of(model, left=False):
+    inputs = batch(left=left)
+    inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(inputs.pop("labels"))
+    inputs["attention_mask"] = inputs["input_ids"].ne(1).long()
+    inputs["decoder_attention_mask"] = inputs["decoder_input_ids"].ne(1).long()
+    return inputs
+
+
 def gradients(model, **inputs):
     model.zero_grad()
     output = model(**inputs)

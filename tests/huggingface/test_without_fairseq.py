@@ -11,7 +11,9 @@ from tests.libraries import library
 library("transformers")
 ROOT = Path(__file__).parents[2]
 TESTS = ["tests/losses", "tests/modules"]
-TESTS += [f"tests/huggingface/test_{name}.py" for name in ("training", "tokenization", "conventions", "pretrained")]
+TESTS += [
+    f"tests/huggingface/test_{name}.py" for name in ("training", "tokenization", "conventions", "export", "pretrained")
+]
 
 
 @pytest.mark.slow
