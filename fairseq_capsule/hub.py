@@ -1,6 +1,5 @@
-"""Loading of trained models with fairseq's hub interface, extended by `inspect`."""
+"""Loading of trained models with fairseq's hub interface."""
 
-import importlib
 import logging
 import os
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ with unchanged_root_logger():
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
+    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …). It can read text as the data was.
 
     `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known. The
     files of an ensemble are joined by colons.
@@ -41,11 +40,6 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
         sides = preparations(data, source, target) if source and target else None
         if sides is not None:
             self.tokenizer, self.bpe = PreparedText(*sides), None
-
-    def inspect(self, *args: Any, **options: Any) -> Any:
-        """Show the routing of a translation. Calls `fairseq_capsule_lab.pages.inspect` with this hub."""
-        # Imported here, because the models import this module and must not import the inspector.
-        return importlib.import_module("fairseq_capsule_lab.pages").inspect(self, *args, **options)
 
 
 def load(

@@ -5,8 +5,8 @@ import pytest
 
 from capsule_routing.errors import UserError
 from fairseq_capsule.models import CapsuleTransformerModel
+from fairseq_capsule_lab import pages
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.pages import inspect as inspect_with
 from tests.integration.commands import train
 
 ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
@@ -84,19 +84,21 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
 
 def test_a_hub_inspects_from_python(data, trained, plain):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
-    (inspection,) = hub.inspect("a b c")
+    (inspection,) = pages.inspect(hub, "a b c")
     assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
     assert [view.name for view in inspection.views] == ATTENTION and inspection.routed
-    assert repr(inspect_with(hub, "a b c")) == repr([inspection])
     assert (
         inspection.plot("cross_attention", layer=1, head=2).get_suptitle() == "Attention to the source, layer 1, head 2"
     )
-    beside = hub.inspect(
-        ["a b", "d"], beam=1, against=CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data))
+    beside = pages.inspect(
+        hub,
+        ["a b", "d"],
+        beam=1,
+        against=CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data)),
     )
     assert [each.number for each in beside] == [1, 2] and "against.encoder_horizontal" in beside[1].arrays
     with pytest.raises(UserError, match="sentence 2 is empty"):
-        hub.inspect(["a", ""])
+        pages.inspect(hub, ["a", ""])
 
 
 def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
@@ -104,11 +106,11 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
     other = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     other.src_dict.add_symbol("another")
     with pytest.raises(UserError, match="--against: the two models have different dictionaries"):
-        hub.inspect("a", against=other)
+        pages.inspect(hub, "a", against=other)
 
 
 def test_an_ensemble_is_refused(data, trained):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     hub.models.append(hub.models[0])
     with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
-        hub.inspect("a")
+        pages.inspect(hub, "a")

@@ -14,7 +14,8 @@ load('{trained}/checkpoint_last.pt', '{data}')
 hub = CapsuleTransformerModel.from_pretrained('{trained}', 'checkpoint_last.pt', '{data}')
 import matplotlib.pyplot
 assert (logging.getLogger().level, logging.getLogger().handlers) == before
-print(hub.inspect("a b")[0])"""
+from fairseq_capsule_lab.pages import inspect
+print(inspect(hub, "a b")[0])"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
