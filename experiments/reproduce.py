@@ -175,10 +175,11 @@ def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curv
     workspace = Workspace(runs, Path())
     figures = results.gather(table, scale, workspace)
     folder = out or runs / scale.name / "tables"
-    paths = printing.write(figures, folder, figure)
+    printed = printing.printed(figures, figure)
+    paths = printed.write(folder)
     if curves:
         paths += plots.curves(table, scale, workspace).write(folder)
-    print(printing.markdown(figures))
+    print(printed.markdown)
     print("wrote " + ", ".join(map(str, paths)))
 
 

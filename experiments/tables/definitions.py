@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 import yaml
 
 from capsule_routing.errors import UserError
+from experiments.tables.measures import MEASURES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
@@ -149,7 +150,26 @@ def load_table(name: str) -> Table:
     if figure:
         _checked(path, "figure", figure, FIGURE, required=("x",))
     notes = tuple(content.get("notes") or ())
-    return Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
+    table = Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
+    _require_measures(table)
+    return table
+
+
+def _require_measures(table: Table) -> None:
+    """Raise a UserError if a column has an unknown measure, or if the figure names what the table does not have."""
+    for column in table.columns:
+        if column.measure not in MEASURES:
+            raise UserError(
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
+            )
+    known = {"rows", *(column.label for column in table.columns), *(key for row in table.rows for key in row.at)}
+    if any(MEASURES[column.measure].by_words for column in table.columns):
+        known.add(table.figure.get("x", "rows"))  # the name of the axis of their points
+    for name, axis in table.figure.items():
+        if axis not in known:
+            raise UserError(
+                f"{table.source}: figure: {name} is {axis!r}; it must be one of: {', '.join(sorted(known))}"
+            )
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from experiments.tables.measures import MEASURES, RATIOS
@@ -86,10 +85,10 @@ def markdown(results: Results) -> str:
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
 
-def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
-    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
+def printed(results: Results, figure: bool = False) -> Analysis:
+    """The table as NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg."""
     drawn = plot(results) if figure or "-figure" in results.table.name else None
-    return Analysis(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
+    return Analysis(results.table.name, markdown(results), csv_lines(results), drawn)
 
 
 def _cell(figures: Optional[Figures], digits: int) -> str:

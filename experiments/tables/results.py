@@ -11,9 +11,10 @@ import numpy as np
 
 from capsule_routing.errors import UserError, one_line
 from experiments.tables.definitions import Column, Row, Table
-from experiments.tables.measures import MEASURES, TIMED, RunMeasure, applies, require_measures
+from experiments.tables.measures import MEASURES, RunMeasure
 from experiments.tables.runs import Run, TableRuns, Workspace
 from experiments.tables.scales import Scale
+from experiments.tables.sources import TIMED, applies
 from fairseq_capsule_lab.analysis.output import escaped
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.json_files import finite, read_object, reading
@@ -91,17 +92,16 @@ def gather(table: Table, scale: Scale, workspace: Workspace) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        UserError: the table has an unknown measure or configuration, or a file of figures cannot be read.
+        UserError: the table has an unknown configuration, or a file of figures cannot be read.
     """
-    require_measures(table)
     trained = trained_seeds(scale, workspace)
     rows, runs = table.to_run(), TableRuns(table, scale, workspace)
     columns: List[List[Points]] = []
     labels: List[Optional[str]] = []
     stands_in: List[Optional[str]] = []
     for column in table.columns:
-        compared = [[runs.compared(row, column, seed) for seed in trained] for row in rows]
-        points = [_points(list(dict.fromkeys(pairs)), column) for pairs in compared]
+        compared = [_pairs(runs, row, column, trained) for row in rows]
+        points = [_points(pairs, column) for pairs in compared]
         with_effect = [of_row for of_row in points if of_row.get("", Figures()).effect]
         effects = [effect for of_row in with_effect if (effect := of_row[""].effect)]
         for of_row, effect in zip(with_effect, seeds.holm(effects)):  # correct each p for the number of rows
@@ -136,9 +136,15 @@ def measured(folder: RunFolder, measure: RunMeasure) -> Optional[Dict[str, float
         return measure.figures(printed)
 
 
+def _pairs(runs: TableRuns, row: Row, column: Column, trained: Sequence[int]) -> List[Pair]:
+    """The runs of a row for a column, and those that they are compared with; none if it cannot have the figure."""
+    pairs = dict.fromkeys(runs.compared(row, column, seed) for seed in trained)
+    return [pair for pair in pairs if applies(column, pair[0])]
+
+
 def _points(pairs: List[Pair], column: Column) -> Points:
     """The figures of a row over the seeds that have them."""
-    if not applies(column, pairs[0][0]):
+    if not pairs:
         return {"": Figures(missing="")}
     read = _score if MEASURES[column.measure].score else _measurement
     of_seeds = [(pair, read(*pair, column)) for pair in pairs]
@@ -240,7 +246,7 @@ def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
     measure = MEASURES[column.measure]
     stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
     for run in runs if measure.score else ():
-        for evaluation in map(run.folder.evaluation, column.splits if applies(column, run) else ()):
+        for evaluation in map(run.folder.evaluation, column.splits):
             scores = read_object(evaluation.scores_file)
             if scores is None:
                 continue

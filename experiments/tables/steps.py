@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError, one_line
-from experiments.tables import costs, measures
+from experiments.tables import costs, sources
 from experiments.tables.definitions import CONFIGS, REPOSITORY, Table, filled
 from experiments.tables.jobs import Step
+from experiments.tables.measures import MEASURES
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace, task_of
 from experiments.tables.scales import Scale
 from fairseq_capsule_lab.runs import plugins
@@ -33,7 +34,7 @@ class Work:
         precision, max_tokens: of trainings on GPUs; the batch that a GPU takes at once, if it is not the paper's.
         runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
         evaluated: pairs of a run's name and a test set.
-        measured: for a run's name and a source of `measures`, the runs whose translations it reads.
+        measured: for a run's name and a source of `sources`, the runs whose translations it reads.
         compared: for each file of a comparison, the runs that are compared, a pair for each seed.
         cells: the files that the table is read from.
     """
@@ -73,8 +74,8 @@ class Work:
 
     def measure(self, run: Run, source: str) -> None:
         """Add the measurement of a run, and the evaluations that it reads."""
-        translated = [run] if source in measures.SCORED else []
-        translated += [run.baseline] if source in measures.PAIRED and run.baseline else []
+        translated = [run] if source in sources.SCORED else []
+        translated += [run.baseline] if source in sources.PAIRED and run.baseline else []
         self.measured[run.name, source] = translated
         self.evaluated.update({(scored.name, "test"): None for scored in translated})
         self.cells[run.measurement(source)] = None
@@ -169,11 +170,11 @@ class Work:
         return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
 
     def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
-        needs = [] if source in measures.TIMED else run.translation_needs  # an untrained model is timed
+        needs = [] if source in sources.TIMED else run.translation_needs  # an untrained model is timed
         needs += [scored.scores("test") for scored in translated]
         gpus = min(1, self._gpus(run))
         log = f"{run.name}/log/measure-{source}.log"
-        words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
+        words = sources.command(source, run) + (["--device", "cuda"] if source in sources.TIMED and gpus else [])
         return self._step("measure", run, run.measurement(source), words, needs, log=log, gpus=gpus, prints=True)
 
     def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
@@ -242,16 +243,15 @@ def work_of(
         precision, max_tokens: as in `Work`.
 
     Raises:
-        UserError: an unknown row or measure, or a baseline that no row needs or that an earlier call did not have.
+        UserError: an unknown row, or a baseline that no row needs or that an earlier call did not have.
     """
-    measures.require_measures(table)
     work, runs = Work(gpus, cores, precision, max_tokens), TableRuns(table, scale, workspace, baseline is not None)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = runs.compared(row, column, seed)
-        source = measures.MEASURES[column.measure].source
-        if not measures.applies(column, run) or (source in measures.TIMED and seed != seeds[0]):
+        source = MEASURES[column.measure].source
+        if not sources.applies(column, run) or (source in sources.TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
-        work.need(run, trained=source not in measures.TIMED)
+        work.need(run, trained=source not in sources.TIMED)
         if source:
             work.measure(run, source)
         else:

@@ -10,8 +10,8 @@ import torch
 from experiments.tables import costs
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
 from experiments.tables.jobs import total
-from experiments.tables.measures import model_options
 from experiments.tables.scales import load_scale
+from experiments.tables.sources import model_options
 from experiments.tables.steps import work_of
 
 PAGE = REPOSITORY / "docs/reproducing.md"

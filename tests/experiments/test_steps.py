@@ -11,9 +11,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from capsule_routing.errors import UserError
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
 from experiments.tables.jobs import missing
-from experiments.tables.measures import RATIOS, applies, model_options
+from experiments.tables.measures import RATIOS
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace
 from experiments.tables.scales import SCALES, load_scale
+from experiments.tables.sources import applies, model_options
 from experiments.tables.steps import work_of
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
