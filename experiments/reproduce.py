@@ -175,11 +175,11 @@ def _show(table: definitions.Table, scale: Scale, runs: Path, figure: bool, curv
     workspace = Workspace(runs, Path())
     figures = results.gather(table, scale, workspace)
     folder = out or runs / scale.name / "tables"
-    printed = printing.printed(figures, figure)
-    paths = printed.write(folder)
+    made = printing.analysis(figures, figure)
+    paths = made.write(folder)
     if curves:
         paths += plots.curves(table, scale, workspace).write(folder)
-    print(printed.markdown)
+    print(made.markdown)
     print("wrote " + ", ".join(map(str, paths)))
 
 

@@ -20,7 +20,7 @@ with unchanged_root_logger():
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …). It can read text as the data was.
+    """fairseq's interface to a trained model (`translate`, `encode`, …); it can read raw text as its data was prepared.
 
     `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known. The
     files of an ensemble are joined by colons.

@@ -1,4 +1,4 @@
-"""What is in a prepared folder: hashes and numbers of lines, the manifest that lists them, and warnings."""
+"""What a prepared folder remembers: its manifest, of the command, settings, versions, sources and files; warnings."""
 
 import hashlib
 import io

@@ -162,7 +162,7 @@ def literals(path):
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if part_of(name)[0] != EXPERIMENTS))
 def test_no_module_names_a_higher_floor_or_calls_a_script_by_its_path(module):
-    """Messages may name scripts that a user calls, such as `run scripts/evaluate.sh`, but not that of experiments."""
+    """Messages may name scripts that a user calls, such as `run scripts/evaluate.sh`, but not `reproduce.sh`."""
     higher = PACKAGES[PACKAGES.index(part_of(module)[0]) + 1 :]
     for text in set(literals(MODULES[module])):
         found = re.search(rf"\b({'|'.join(higher)}|reproduce\.sh)\b", text) or re.fullmatch(

@@ -1,4 +1,6 @@
-"""Routing of the heads of every attention to its output, in place of the output projection `W_O`: an example.
+"""Routing of the heads of every attention to its output, in place of the output projection `W_O`.
+
+An example: copy it for a mechanism of your own.
 
     fairseq-train DATA --user-dir examples/head_routing --arch head_routing_transformer_tiny …
 

@@ -15,7 +15,7 @@ from experiments.tables.measures import MEASURES
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
 TEXT_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
-PAPERS = CONFIGS / "papers.yaml"
+TITLES = CONFIGS / "titles.yaml"
 
 Words = Tuple[str, ...]
 
@@ -74,7 +74,7 @@ class Table:
 
     Attributes:
         source: the file of the definition.
-        paper: its key in configs/papers.yaml; empty if the table is of no paper.
+        paper: its key in configs/titles.yaml; empty if the table is of no paper.
         figure: how it is drawn; empty if it is not. `x` is a key of the grid, `rows`, the label of a column, or the
             name of the axis of columns with several points. `series` is a key of the grid. `y` is the label of a column
             that is drawn over the column `x`.
@@ -123,9 +123,9 @@ def load_table(name: str) -> Table:
         raise UserError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
     content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
     paper = content.get("paper") or ""
-    papers = read_yaml(PAPERS)
-    if paper and paper not in papers:
-        raise UserError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
+    titles = read_yaml(TITLES)
+    if paper and paper not in titles:
+        raise UserError(f"{path}: paper {paper!r} is none of {', '.join(titles)}; add it to {TITLES}, or leave it out")
     columns = []
     for label, column in content["columns"].items():
         spec = _checked(path, f"column {label!r}", column, COLUMN, required=("corpus", "measure"))
@@ -150,12 +150,12 @@ def load_table(name: str) -> Table:
     if figure:
         _checked(path, "figure", figure, FIGURE, required=("x",))
     notes = tuple(content.get("notes") or ())
-    table = Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
-    _require_measures(table)
+    table = Table(path, content["title"], paper, titles.get(paper, ""), tuple(columns), rows, figure, notes)
+    _require_known_names(table)
     return table
 
 
-def _require_measures(table: Table) -> None:
+def _require_known_names(table: Table) -> None:
     """Raise a UserError if a column has an unknown measure, or if the figure names what the table does not have."""
     for column in table.columns:
         if column.measure not in MEASURES:

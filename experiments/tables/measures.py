@@ -13,7 +13,7 @@ class RunMeasure:
     """One measure.
 
     Attributes:
-        source: its name in `sources`; None for the scores of evaluate.sh.
+        source: the key of its command in `sources.SOURCES`; None for the scores of evaluate.sh.
         read: finds the figure in the object.
         score: the name of a score of evaluate.sh.
         compared: its figure is compared with that of the other row, seed by seed.

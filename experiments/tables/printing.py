@@ -85,7 +85,7 @@ def markdown(results: Results) -> str:
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
 
-def printed(results: Results, figure: bool = False) -> Analysis:
+def analysis(results: Results, figure: bool = False) -> Analysis:
     """The table as NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg."""
     drawn = plot(results) if figure or "-figure" in results.table.name else None
     return Analysis(results.table.name, markdown(results), csv_lines(results), drawn)

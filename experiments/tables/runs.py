@@ -144,7 +144,7 @@ class Run:
         return f"{self.name}/evaluation/{split}/scores.json"
 
     def measurement(self, source: str) -> str:
-        """The figures of a source of `sources`."""
+        """The figures of a source, a key of `sources.SOURCES`."""
         return f"{self.name}/measures/{source}.json"
 
     def comparison(self, other: "Run", seeds: Sequence[int], split: str) -> str:

@@ -1,4 +1,4 @@
-"""Sources of measures: the commands that measure a run, and the runs that can be measured."""
+"""Sources of measures: the commands that measure a run, and which runs have the figure of a column."""
 
 from typing import Any, Dict, List, Sequence, Tuple
 

@@ -1,4 +1,4 @@
-"""A page of a corpus: its languages, its sources, its options with their defaults, and its help."""
+"""A page of a corpus: languages, sources, options with their defaults, the settings that they become, and its help."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        remedy = "delete it and run the command that wrote it again"
+        remedy = "delete it, and give again the command that wrote it, such as scripts/evaluate.sh"
         raise UserError(f"{path}: damaged, a figure in it is unreadable or missing; {remedy}") from error
 
 

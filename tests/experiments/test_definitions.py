@@ -134,7 +134,7 @@ BLEU = "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\n"
         (f"{BLEU}rows: {{A: {{runs: x}}}}\n", "row 'A': 'runs' is none of against, grid, "),
         (f"{BLEU}rows: {{A: {{run: [x]}}}}\n", "row 'A': run must be text"),
         ("title: x\ncolumns: {B: {corpus: multi30k, measure: bleu, only: both}}\nrows: {A: {run: x}}\n", "not OPTION="),
-        (f"{BLEU}paper: nobody\nrows: {{A: {{run: x}}}}\n", "'nobody' is none of .*; add it to .*papers.yaml"),
+        (f"{BLEU}paper: nobody\nrows: {{A: {{run: x}}}}\n", "'nobody' is none of .*; add it to .*titles.yaml"),
         (f"{BLEU}rows: {{A: {{run: x, paper: [1, 2]}}}}\n", "paper must be a list of at most 1 figures"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: [1, 2]}}, paper: [1, 2]}}}}\n", "figures for each of its 2 points"),
         (f"{BLEU}rows: {{A: {{run: x, grid: {{k: 12}}}}}}\n", "k of its grid must be a list"),

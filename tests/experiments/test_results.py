@@ -10,7 +10,7 @@ from scipy import stats
 from capsule_routing.errors import UserError
 from experiments.tables.definitions import load_table
 from experiments.tables.plots import curves, plot
-from experiments.tables.printing import csv_lines, markdown, printed
+from experiments.tables.printing import analysis, csv_lines, markdown
 from experiments.tables.results import gather
 from experiments.tables.scales import load_scale
 from fairseq_capsule_lab.analysis.output import escaped
@@ -247,8 +247,8 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
     [axis] = plot(results).axes
     drawn = {bar.get_label(): tuple(map(float, bar.lines[0].get_xydata()[0])) for bar in axis.containers}
     assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, sum": (0.85, 31.0)}
-    assert {path.suffix for path in printed(results).write(tmp_path)} == {".md", ".csv"}
-    assert {path.suffix for path in printed(results, figure=True).write(tmp_path)} == {".md", ".csv", ".png", ".svg"}
+    assert {path.suffix for path in analysis(results).write(tmp_path)} == {".md", ".csv"}
+    assert {path.suffix for path in analysis(results, figure=True).write(tmp_path)} == {".md", ".csv", ".png", ".svg"}
 
 
 def test_measures_read_their_figures(runs):
@@ -289,7 +289,7 @@ def test_scores_are_drawn_by_length(runs, tmp_path):
     assert "| OURS | 0.00 | 33.00 | 1.000 | 1.000 |" in markdown(results)
     [axis, _] = plot(results).axes
     assert [list(line.get_ydata()) for line in axis.get_lines()] == [[40.0, 30.0], [0.0, 33.0]]
-    names = {path.name for path in printed(results).write(tmp_path)}
+    names = {path.name for path in analysis(results).write(tmp_path)}
     assert names == {f"zheng-figure5.{suffix}" for suffix in ("md", "csv", "png", "svg")}
 
 
@@ -311,20 +311,20 @@ def test_a_missing_row_keeps_its_place_in_a_figure(runs, tmp_path):
     labels = [label.get_text() for label in axis.get_xticklabels()]
     drawn = [list(point.lines[0].get_ydata()) for point in axis.containers]
     assert len(labels) == len(drawn) == 5 and drawn[labels.index("CLF")] == [30.0]
-    assert len(printed(results).write(tmp_path)) == 4
+    assert len(analysis(results).write(tmp_path)) == 4
 
 
 def test_no_figure_is_drawn_without_results(runs, tmp_path):
     results = runs.gathered("wang-figure3")
     assert plot(results) is None
-    assert {path.suffix for path in printed(results).write(tmp_path)} == {".md", ".csv"}
+    assert {path.suffix for path in analysis(results).write(tmp_path)} == {".md", ".csv"}
 
 
 def test_csv_has_every_figure(runs, tmp_path):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.25)
     results = runs.gathered("duan-table2")
-    path = printed(results).write(tmp_path)[1]
+    path = analysis(results).write(tmp_path)[1]
     lines = list(csv.DictReader(io.StringIO(path.read_text())))
     assert len(lines) == len(csv_lines(results)) == 4 * 2
     assert lines[2] == {
@@ -341,7 +341,7 @@ def test_a_mean_is_over_the_test_sets_that_the_stand_in_has(workspace, tmp_path)
     results = runs.gathered("zheng-figure6")
     assert results.cells["Transformer, continued"][0][""].values == (30.0,)
     assert "toy (without test1, test2) stands for nist-zh-en" in markdown(results)
-    assert len(printed(results).write(tmp_path)) == 4
+    assert len(analysis(results).write(tmp_path)) == 4
     table1 = runs.gathered("zheng-table1")
     cells = dict(zip((column.label for column in table1.table.columns), table1.cells["Transformer, continued"]))
     assert cells["MT05"][""].missing == "toy-smoke has no split test1"
@@ -369,7 +369,7 @@ def test_a_wrong_figure_of_a_measurement_is_an_error_that_names_it(runs, source,
     table, title, printed = PRINTED[source]
     for seed in (1, 2, 3):
         runs.measure(title, source, printed(wrong if seed == 2 else 1.0), seed)
-    with pytest.raises(UserError, match=f"seed2/measures/{source}.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=f"seed2/measures/{source}.json: damaged, .*; delete it, and give"):
         runs.gathered(table)
 
 
@@ -385,7 +385,7 @@ def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
 def test_a_wrong_comparison_is_an_error_that_names_it(runs, part, wrong):
     runs.score(TRANSFORMER, 30.0)
     runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
-    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it, and give"):
         runs.gathered("duan-table2")
 
 
@@ -398,7 +398,7 @@ def test_a_wrong_comparison_of_seeds_is_an_error_that_names_it(runs, place, wron
     if place != "error":
         content["scores"]["tokenised_bleu"][place == "ours"]["scores"][1] = wrong
     put(file, content)
-    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it and run"):
+    with pytest.raises(UserError, match=r"compared/transformer/test.json: damaged, .*; delete it, and give"):
         runs.gathered("duan-table2")
 
 

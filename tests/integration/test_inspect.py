@@ -82,7 +82,7 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path, capsys):
             assert archive["source"].tolist() == [*words, "</s>"]
 
 
-def test_a_hub_inspects_from_python(data, trained, plain):
+def test_a_hub_is_inspected_from_python(data, trained, plain):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     (inspection,) = pages.inspect(hub, "a b c")
     assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
