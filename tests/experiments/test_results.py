@@ -377,7 +377,7 @@ def test_a_wrong_figure_of_a_measurement_is_an_error_that_names_it(runs, source,
 def test_a_wrong_score_is_an_error_that_names_it(runs, wrong):
     for seed in (1, 2, 3):
         runs.score(TRANSFORMER, wrong if seed == 2 else 30.0, seed)
-    with pytest.raises(UserError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it and"):
+    with pytest.raises(UserError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it, and"):
         runs.gathered("duan-table2")
 
 
