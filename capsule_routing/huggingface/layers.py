@@ -1,9 +1,8 @@
-"""Attention, layers and positions of a Transformer, with parameters named and initialised as in fairseq.
+"""Attention and layers of a Transformer, with parameters named and initialised as in fairseq.
 
 `reset_parameters` is called for a module after the modules in it (`CapsuleForConditionalGeneration._init_weights`).
 """
 
-import math
 from typing import Any, Callable, Optional, Tuple
 
 import torch
@@ -19,7 +18,6 @@ from capsule_routing.functions.types import Mask
 from capsule_routing.huggingface.cache import routed_layer
 from capsule_routing.huggingface.configuration import CapsuleConfig
 from capsule_routing.modules import AttentionRouting, QueryKeyNorm, SelectiveAttention
-from capsule_routing.modules.layers import sinusoids
 
 Output = Tuple[Tensor, Optional[Tensor]]
 
@@ -238,112 +236,3 @@ class Layer(GradientCheckpointingLayer):
     def _feed_forward(self, states: Tensor) -> Output:
         inner = dropout(self.activation(self.fc1(states)), self.activation_dropout, self.training)
         return self.fc2(inner), None
-
-
-def attention_mask_of(
-    padding_mask: Mask, queries: int, *, causal: bool = False, earlier: int = 0, device: Any = None
-) -> Mask:
-    """Return where a query attends to a key, `[B, 1, queries, K]`, or None where the mask is not needed.
-
-    Args:
-        padding_mask: of the keys, `[B, K]`, True marks padding; None without padding.
-        causal: whether a query attends to no later key. Without padding and earlier positions that needs no mask.
-        earlier: the number of positions before the first query.
-    """
-    mask = None
-    if causal and queries > 1 and (earlier > 0 or padding_mask is not None):
-        places = torch.arange(earlier + queries, device=device)
-        mask = (places <= places[earlier:].unsqueeze(1))[None, None]
-    if padding_mask is not None:
-        real = ~padding_mask[:, None, None, :]
-        mask = real.expand(-1, -1, queries, -1) if mask is None else mask & real
-    return mask
-
-
-class Side(nn.Module):
-    """What an encoder and a decoder have in common: embeddings, positions, layers and the last norm.
-
-    Args:
-        side: "encoder" or "decoder".
-        vocab_size: the number of words.
-        input_dim: size of the embeddings.
-        routings: of the layers' self-attentions, one for each.
-        final_norm: whether a norm follows the last layer.
-        positions: the number of positions, if they are learned.
-    """
-
-    def __init__(
-        self,
-        config: CapsuleConfig,
-        side: str,
-        *,
-        vocab_size: int,
-        input_dim: int,
-        routings: list[Optional[AttentionRouting]],
-        final_norm: bool,
-        positions: int,
-    ):
-        super().__init__()
-        size, learned = (getattr(config, f"{side}_{name}") for name in ("embed_dim", "learned_pos"))
-        self.config, self.padding_idx, self.dropout, self.size = config, config.pad_token_id, config.dropout, size
-        self.scale = 1.0 if config.no_scale_embedding else math.sqrt(size)
-        self.embed_tokens = nn.Embedding(vocab_size, input_dim, self.padding_idx)
-        self.project_in_dim = None if input_dim == size else nn.Linear(input_dim, size, bias=False)
-        self.embed_positions = (
-            nn.Embedding(positions + self.padding_idx + 1, size, self.padding_idx) if learned else None
-        )
-        self.marian, self.padding_has_positions = config.sinusoids == "marian", config.padding_has_positions
-        self.layernorm_embedding = nn.LayerNorm(size) if config.layernorm_embedding else None
-        self.layers = nn.ModuleList(Layer(config, side, number, routing) for number, routing in enumerate(routings))
-        self.layer_norm = nn.LayerNorm(size) if final_norm else None
-
-    def reset_parameters(self) -> None:
-        for table in (self.embed_tokens, self.embed_positions):
-            if table is not None:
-                reset_embedding(table)
-        if self.project_in_dim is not None:
-            nn.init.xavier_uniform_(self.project_in_dim.weight)
-
-    def embed(self, words: Tensor, padding_mask: Mask, earlier: int = 0) -> Tensor:
-        """Scale the embeddings of words, and add those of their positions.
-
-        Args:
-            words: `[B, L, C]`, as `embed_tokens` gives them.
-            padding_mask: `[B, earlier + L]`, True marks padding, which has no position; None without padding.
-            earlier: the number of positions before.
-        """
-        embedded = self.scale * words
-        if self.project_in_dim is not None:
-            embedded = self.project_in_dim(embedded)
-        if padding_mask is None or self.padding_has_positions:
-            places = (torch.arange(1, words.size(1) + 1, device=words.device) + earlier).expand(words.shape[:2])
-        else:
-            places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, -words.size(1) :]
-        places = places + self.padding_idx  # that of padding is the index of padding
-        if self.embed_positions is None:
-            if self.marian:
-                vectors = marian_sinusoids(places - self.padding_idx, self.size)
-            else:  # in float32, as in fairseq: in float64 the result would differ at the end of a long sentence
-                vectors = sinusoids(places, self.size, torch.float32)
-                vectors = vectors.masked_fill(places.eq(self.padding_idx).unsqueeze(-1), 0)
-            embedded = embedded + vectors.to(embedded.dtype)
-        else:
-            embedded = embedded + self.embed_positions(places)
-        if self.layernorm_embedding is not None:
-            embedded = self.layernorm_embedding(embedded)
-        return dropout(embedded, self.dropout, self.training)
-
-
-@torch.no_grad()
-def reset_embedding(table: nn.Embedding) -> None:
-    """Draw vectors of about length 1, and set that of padding to 0."""
-    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
-    if table.padding_idx is not None:
-        nn.init.zeros_(table.weight[table.padding_idx])
-
-
-def marian_sinusoids(places: Tensor, size: int) -> Tensor:
-    """Compute Marian's sinusoids `[B, L, size]` of places `[B, L]`, counted from 1; the first one has the angle 0."""
-    steps = torch.arange(0, size, 2, dtype=torch.float64, device=places.device)
-    angles = (places - 1).unsqueeze(-1) * 10000 ** -(steps / size)
-    return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
