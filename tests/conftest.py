@@ -12,8 +12,7 @@ from tests import hydra_store  # noqa: F401  faster compositions
 # A process that a shell starts in the background ignores SIGINT, and so would the commands in the tests of Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("suite", deadline=None, derandomize=True)
-settings.load_profile("suite")
+settings.load_profile("ci")  # of Hypothesis: no limit of time, always the same examples
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ TESTS += [
 
 @pytest.mark.slow
 def test_the_tests_of_the_library_pass():
-    options = ["--noconftest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
+    options = ["--noconftest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
     options += ["-o", "pythonpath="]  # benchmarks need fairseq
     code = f"import sys, pytest; sys.modules['fairseq'] = None; sys.exit(pytest.main({[*options, *TESTS]}))"
     finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
