@@ -11,13 +11,14 @@
 #   --last-updates N       or the last N that were saved by updates
 #   --checkpoint FILE      or take this one
 #   --beam N, --lenpen X   of the decoding (5, 1)
+#   --max-tokens N         tokens in a batch (12,000): fewer need less memory
 #   --lowercase            ignore case in the scores
 #
 #   RUN/generated/SPLIT    generate.out, tokens and tokens.reference, and plain: detokenised translations
 
 source "$(dirname "$0")/common.sh"
 
-splits=test average=(--last 5) checkpoint='' decoding=() lowercase=()
+splits=test average=(--last 5) checkpoint='' decoding=(--max-tokens 12000) lowercase=()
 while [[ ${1:-} == -* ]]; do
     case $1 in
         -h | --help) print_help ;;
@@ -25,7 +26,7 @@ while [[ ${1:-} == -* ]]; do
         --last) average=(--last "$2") ;;
         --last-updates) average=(--last "$2" --updates) ;;
         --checkpoint) checkpoint=$2 ;;
-        --beam | --lenpen) decoding+=("$1" "$2") ;;
+        --beam | --lenpen | --max-tokens) decoding+=("$1" "$2") ;;
         --lowercase) lowercase=(--lowercase --chrf-lowercase) && shift && continue ;;
         *) die "unknown option $1 (see --help)" ;;
     esac
@@ -41,7 +42,7 @@ for split in ${splits//,/ }; do
     out=$1/generated/$split && mkdir -p "$out"
     # All sentences: fairseq leaves out a last batch of fewer than 8. One process: those of several GPUs mix their outputs.
     fairseq-generate "$2/bin" --user-dir "$root/fairseq_capsule" --gen-subset "$split" --source-lang "$3" --target-lang "$4" \
-        --path "$checkpoint" "${decoding[@]}" --max-tokens 12000 --remove-bpe --required-batch-size-multiple 1 \
+        --path "$checkpoint" "${decoding[@]}" --remove-bpe --required-batch-size-multiple 1 \
         --distributed-world-size 1 >"$out/generate.out"
     grep '^H-' "$out/generate.out" | sort -V | cut -f 3 >"$out/tokens"
     grep '^T-' "$out/generate.out" | sort -V | cut -f 2 >"$out/tokens.reference"

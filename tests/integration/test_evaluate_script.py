@@ -88,7 +88,7 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
 
 def test_generate_gives_the_same_scores_with_the_commands_of_others(evaluated, prepared, tmp_path):
     place = copied(evaluated.out, tmp_path)
-    options = ("--last", 3, "--beam", 3, "--lenpen", 0.6)
+    options = ("--last", 3, "--beam", 3, "--lenpen", 0.6, "--max-tokens", 200)
     process = place.run("scripts/generate.sh", *options, "out", prepared, "en", "de")
     assert process.returncode == 0, process.errors
     assert read(place.out / "generated/test/plain") == read(results(place) / "translations.de")
