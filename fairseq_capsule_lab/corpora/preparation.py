@@ -222,17 +222,16 @@ class _Preparation:
         return [*words, "--workers", str(cores() + 1), "--destdir", out]
 
     def _binarise(self, unfinished: Path, log: BinaryIO) -> None:
-        from fairseq_capsule.data.binarised import recompute_offsets  # imports torch
-
         self._refuse_control_symbols()
         show(self._binarising("bin"), self.path)
-        words = self._binarising(unfinished.name)
-        for line in output_of(words, log, self.path, {**os.environ, **PLAIN}):
-            log.write(line)
-            log.flush()
-            if sys.stderr.isatty():
-                sys.stderr.write(line.decode(errors="replace"))
-        recompute_offsets(unfinished)
+        # Offsets are corrected in another process, since this one would keep torch beside what it has read.
+        correction = ["fairseq-capsule", "filter", "offsets", unfinished.name]
+        for words in (self._binarising(unfinished.name), correction):
+            for line in output_of(words, log, self.path, {**os.environ, **PLAIN}):
+                log.write(line)
+                log.flush()
+                if sys.stderr.isatty():
+                    sys.stderr.write(line.decode(errors="replace"))
         _require_protected(self.protected, sorted(unfinished.glob("dict.*.txt")))
         self._require_known(unfinished)
 
