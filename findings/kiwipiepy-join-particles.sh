@@ -7,7 +7,7 @@
 # Why: join chooses between 은/는, 을/를, 과/와, 으로/로 anew, by the last letter of the word before. A Latin letter or a
 #     digit has no Korean final consonant, so it counts as a vowel.
 # Consequence: Korean output of a model that was trained on kiwi's morphemes is put together with wrong particles wherever a
-#     name or a number is not in Hangul. A perfect translation is below 100 BLEU, and no unit of the model can mend it.
+#     name or a number is not in Hangul. A perfect translation is below 100 BLEU, and no unit of the model can repair it.
 # Instead: train on pieces that keep the text (SentencePiece), or keep the surface of each token by its start and length.
 set -euo pipefail
 
