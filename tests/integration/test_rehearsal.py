@@ -6,14 +6,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from experiments.synthetic_text import pairs
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
 
-@pytest.mark.slow  # two minutes of CPU time: nothing that is killed can be warm
 def test_wmt14_is_prepared_trained_and_translated_although_each_command_is_killed(tmp_path):
     checkout = copy_checkout(tmp_path, "fairseq_capsule", "fairseq_capsule_lab", "experiments")
     for name in ("fairseq-capsule", "python"):  # what is killed is not warm: that would leave what it started
