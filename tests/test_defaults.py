@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[1]
 D = defaults
 PROMISED = {
     "docs/evaluation.md": [f"those of the configuration; {D.BEAM}, {D.LENGTH_PENALTY:g} and {D.NBEST} if it has none"],
-    "scripts/generate.sh": [f"of the decoding ({D.BEAM}, {D.LENGTH_PENALTY:g})"],
+    "scripts/generate.sh": [
+        f"of the decoding ({D.BEAM}, {D.LENGTH_PENALTY:g})",
+        f"tokens in a batch ({D.MAX_TOKENS:,})",
+        f"decoding=(--max-tokens {D.MAX_TOKENS})",
+    ],
     "docs/capsnmt.md": [f"# beam {D.TEACHER_BEAM}, length penalty {D.TEACHER_LENGTH_PENALTY}, the paper's"],
     "docs/your-own-corpus.md": [
         f"| `--merges N` | {D.MERGES:,} merges, or pieces |",

@@ -19,15 +19,15 @@ from transformers.utils.generic import can_return_tuple
 from capsule_routing.errors import UserError
 from capsule_routing.functions.compiled import is_traced
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
-from capsule_routing.huggingface.pretrained import plain_model
-from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
-from capsule_routing.huggingface.sides import (
+from capsule_routing.huggingface.encoder_decoder import (
     CapsuleDecoder,
     CapsuleEncoder,
     CapsuleEncoderOutput,
     Decoded,
     reset_embedding,
 )
+from capsule_routing.huggingface.pretrained import plain_model
+from capsule_routing.huggingface.search import processors_of_fairseq, search_of_fairseq
 from capsule_routing.huggingface.tokenization import CapsuleTokenizer
 from capsule_routing.losses import (
     VocabularyLoss,
@@ -36,9 +36,7 @@ from capsule_routing.losses import (
     smoothed_cross_entropy,
     weighted_sum,
 )
-from capsule_routing.modules import (
-    ContextGate,
-)
+from capsule_routing.modules import ContextGate
 from capsule_routing.modules.layers import is_bare
 from capsule_routing.presets import BIG, TINY
 

@@ -43,7 +43,7 @@ PLUGIN = "The plugin that defines the model, if it is your own. It is a program,
 @option("--nbest", positive_int, "N", NBEST)
 @option("--max-len-b", positive_int, "N", LONGEST)
 @option("--no-repeat-ngram-size", click.IntRange(0, 100), "N", REPEATS)
-@option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=12000)
+@option("--max-tokens", positive_int, "N", "Tokens in a batch of the decoding.", default=defaults.MAX_TOKENS)
 @LOWERCASE
 @BLEU_TOKENIZER
 @option("--against", input_folder, "RUN2", "Another evaluated run: test every difference by a paired bootstrap.")
