@@ -17,7 +17,7 @@ from fairseq_capsule_lab.files import replacing
 
 KEPT = (
     *("settings.json", "manifest.json", "finished", "train.log", "measures/*.json", "compared/*/*.json"),
-    *("evaluation/*/scores.json", "evaluation/*/settings", "evaluation/*/generate.out"),
+    *("evaluation/*/scores.json", "evaluation/*/settings.json", "evaluation/*/generate.out"),
 )
 OF_SEVERAL_SEEDS = "seeds*/compared/*/*.json"
 # What is kept of each start in a manifest: neither command nor host.

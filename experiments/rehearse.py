@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from capsule_routing.errors import UserError  # noqa: E402
 from experiments.synthetic_text import write_archives  # noqa: E402
 
-STAGES = ("raw", "tokenised", "clean", "codes", "bpe", "bin", "dict.txt", "manifest.tsv")
+STAGES = ("raw", "tokenised", "clean", "codes", "bpe", "bin", "dict.txt", "manifest.json")
 CONFIG = ROOT / "configs/papers/duan.yaml"
 SIDES = [f"model.{side}_{size}" for side in ("encoder", "decoder") for size in ("embed_dim=32", "ffn_embed_dim=64")]
 SMALL = [*SIDES, "model.encoder_layers=2", "model.decoder_layers=2", "dataset.max_tokens=1024", "dataset.num_workers=0"]
@@ -233,7 +233,7 @@ def report_of(rows: Sequence[Row], data: Path, out: Path) -> str:
     lines += ["", "| folder | MB |", "|---|---|"]
     folders = [out / "archives", *(data / stage for stage in STAGES), *sorted((out / "runs").iterdir())]
     lines += [f"| `{folder.relative_to(out)}` | {size(folder):,.1f} |" for folder in folders]
-    manifest = (data / "manifest.tsv").read_text(encoding="utf-8").splitlines()
+    manifest = (data / "manifest.json").read_text(encoding="utf-8").splitlines()
     return "\n".join([*lines, "", *(f"    {line}" for line in manifest), ""])
 
 

@@ -2,15 +2,21 @@
 
 import contextlib
 import itertools
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar, Union
+from typing import Any, BinaryIO, TypeVar, Union
 
 from capsule_routing.errors import UserError
 
 Made = TypeVar("Made")
+
+
+def as_json(record: Any) -> bytes:
+    """Return what a folder remembers as the content of a file. A path that is not UTF-8 is read again as it was."""
+    return f"{json.dumps(record, indent=1, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -1,37 +1,46 @@
-"""What a prepared folder remembers: its manifest, of the command, settings, versions, sources and files; warnings."""
+"""What a prepared folder remembers: `settings.json`, the options that made it, and `manifest.json`, described here.
+
+The manifest has the command, the versions of packages, the sources, what was taken of each training text, and the
+files.
+"""
 
 import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from fairseq_capsule_lab.processes import FORKS, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
+MANIFEST = "manifest.json"
 POSITIONS = 1024  # tokens in a sentence; fairseq's default
 DIGITS = 12  # of a hash in the settings
 NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
 
 
-def manifest_lines(folder: Path, stages: Iterable[str], command_line: str) -> list[str]:
-    """Return the lines of a manifest: the command, its settings and tools, all sources and what the stages made."""
-    lines = [f"command\t{command_line}"]
-    lines += ["setting\t" + line.replace(" ", "\t", 1) for line in _lines(folder / "settings")]
-    lines += [f"version\t{name}\t{version}" for name, version in versions(PACKAGES).items()]
-    lines += [f"part\t{line}" for line in _lines(folder / "raw/PARTS")]
-    for line in _lines(folder / "raw/SHA256SUMS"):
-        digest, _, name = line.partition(" ")
-        lines.append(f"source\t{name[1:]}\t{digest}")
+def manifest_of(folder: Path, stages: Iterable[str], command_line: str) -> dict[str, Any]:
+    """Return the manifest of a folder whose `stages` are finished."""
+    sources = (line.partition("  ") for line in _lines(folder / "raw/SHA256SUMS"))
+    texts = (line.split("\t") for line in _lines(folder / "raw/PARTS"))
     made = [folder / stage for stage in stages]
     files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
     files = [file for file in files if file.is_file() and file.suffix != ".log" and file.name not in NO_TEXTS]
-    for name in sorted(str(file.relative_to(folder)) for file in files):
-        file = folder / name
-        number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
-        lines.append(f"file\t{name}\t{sha256(file)}{number}")
-    return lines
+    return {
+        "command": command_line,
+        "versions": versions(PACKAGES),
+        "sources": [{"name": name, "sha256": digest} for digest, _, name in sources],
+        "texts": [dict(zip(("name", "taken", "warning"), fields)) for fields in texts],
+        "files": {str(file.relative_to(folder)): _facts(file) for file in sorted(files)},
+    }
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    """Return the hash of a file, and of a text the number of lines."""
+    is_text = file.suffix not in (".bin", ".idx", ".model")
+    return {"sha256": sha256(file), **({"lines": count_lines(file)} if is_text else {})}
 
 
 def sha256(*contents: Path | bytes) -> str:

@@ -1,9 +1,8 @@
 """A folder that is made by stages, each of which survives an interruption.
 
 A stage makes one file or folder under a temporary name, which gets its final name when it is complete. So a name that
-exists is finished, and the same command resumes where it stopped. `settings` has one line `KEY VALUE` for each setting
-that the content depends on; a folder that was made with other settings is refused. A folder of texts has files named
-SPLIT.LANG.
+exists is finished, and the same command resumes where it stopped. `settings.json` has each setting that the content
+depends on; a folder that was made with other settings is refused. A folder of texts has files named SPLIT.LANG.
 """
 
 import contextlib
@@ -15,12 +14,14 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from capsule_routing.errors import UserError, one_line
-from fairseq_capsule_lab.manifests import DIGITS, counts, manifest_lines
+from capsule_routing.text.folders import SETTINGS, settings_of
+from fairseq_capsule_lab.files import as_json
+from fairseq_capsule_lab.manifests import DIGITS, MANIFEST, counts, manifest_of
 from fairseq_capsule_lab.processes import handling
 
 FREE = 1 << 20  # bytes; with less, a disk counts as full
@@ -40,12 +41,12 @@ class Stage(NamedTuple):
 
 
 class Folder:
-    """A folder `out`, as the user named it, in which a script works: the first line of its settings, if it has any."""
+    """A folder `out`, as the user named it, in which a script works; its settings, if it has any, name the script."""
 
     def __init__(self, out: str, script: str = ""):
         self.out, self.path, self.script = out, Path(os.path.abspath(out)), script
         # The settings that bind it, and their name until the first stage is finished.
-        self.settings_file, self._unbound = self.path / "settings", self.path / "settings.part"
+        self.settings_file, self._unbound = self.path / SETTINGS, self.path / f"{SETTINGS}.part"
         self.stages: list[str] = []
         self.descriptor = -1  # holds the lock
 
@@ -68,15 +69,17 @@ class Folder:
         finally:
             os.close(self.descriptor)
 
-    def keep_settings(self, settings: Iterable[str]) -> None:
+    def keep_settings(self, settings: Mapping[str, str]) -> None:
         """Refuse a folder that was made with other settings. The first finished stage binds it to these."""
-        lines = [f"script {self.script}", *settings]
+        now = {"script": self.script, **settings}
         if not self.settings_file.exists():
-            self._unbound.write_text("".join(f"{line}\n" for line in lines))
+            self._unbound.write_bytes(as_json(now))
             return
-        before = self.settings_file.read_text(errors="replace").splitlines()
-        if before != lines:
-            other = difference(before, lines)
+        before = settings_of(self.path)
+        if not before:
+            raise UserError(f"{self.settings_file}: not of this script: name another folder")
+        if before != now:
+            other = difference(before, now)
             raise UserError(f"{self.out} was prepared with {other}: delete it, or name another folder")
 
     def bind(self) -> None:
@@ -148,14 +151,13 @@ class Folder:
         disk = os.statvfs(self.path)
         return disk.f_bavail * disk.f_frsize >= FREE
 
-    def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
-        """Return the last stage: `manifest.tsv`, with the lines `extra`, which are read when the stage runs."""
+    def manifest(self, command_line: str, **further: Any) -> Stage:
+        """Return the last stage: the manifest, with the entries `further`."""
 
         def make(unfinished: Path, log: BinaryIO) -> None:
-            lines = [*manifest_lines(self.path, self.stages[:-1], command_line), *extra]
-            unfinished.write_text("".join(f"{line}\n" for line in lines))
+            unfinished.write_bytes(as_json({**manifest_of(self.path, self.stages[:-1], command_line), **further}))
 
-        return Stage("manifest.tsv", make)
+        return Stage(MANIFEST, make)
 
 
 def _reason(error: Exception, log: Path) -> str:
@@ -176,19 +178,23 @@ def _end(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-def difference(before: Sequence[str], now: Sequence[str]) -> str:
-    """The settings, lines `KEY VALUE`, in which two runs differ. A hash means nothing to the user."""
-    older = ",".join(_without_hash(line) for line in before if line not in now)
-    newer = ",".join(line for line in now if line not in before and _without_hash(line) == line)
-    return f"{older or 'other settings'}{newer and f', not {newer}'}"
+def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """The settings in which two runs differ. A hash means nothing to the user."""
+    older = [(key, value) for key, value in before.items() if now.get(key) != value]
+    newer = [(key, value) for key, value in now.items() if before.get(key) != value and not _is_hash(value)]
+    said = ",".join(_without_hash(key, value) for key, value in older) or "other settings"
+    return f"{said}, not {','.join(f'{key} {value}' for key, value in newer)}" if newer else said
 
 
-def _without_hash(line: str) -> str:
-    """Return `other KEY` for a setting that is a hash, and other settings as they are."""
-    key, _, value = line.partition(" ")
-    hashes = rf"[0-9a-f]{{{DIGITS}}}( [0-9a-f]{{{DIGITS}}})*"
-    if not re.fullmatch(hashes, value):
-        return line
+def _is_hash(value: str) -> bool:
+    """Whether a setting is the hash of a file, or of several."""
+    return bool(re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}( [0-9a-f]{{{DIGITS}}})*", value))
+
+
+def _without_hash(key: str, value: str) -> str:
+    """Return `other KEY` for a setting that is a hash, and others with their values."""
+    if not _is_hash(value):
+        return f"{key} {value}"
     return f"other {key} text" if key in ("train", "valid", "test") else f"other {key}"
 
 

@@ -58,9 +58,9 @@ open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was ma
     cd "$out"
     exec {lock}<. # the commands of a stage hold it too
     flock --nonblock $lock || { echo "waiting for another run in $out" && flock $lock; }
-    [[ -e settings || ! -e raw ]] || die "$out/raw exists, but was not made by this script: name another folder"
-    [[ ! -e settings || $(cat settings) == "$settings" ]] ||
-        die "$out was prepared with other options (see $out/settings): delete it, or name another folder"
+    [[ -e settings.json || ! -e raw ]] || die "$out/raw exists, but was not made by this script: name another folder"
+    [[ ! -e settings.json || $(cat settings.json) == "$settings" ]] ||
+        die "$out was prepared with other options (see $out/settings.json): name another folder, or delete it"
 }
 
 # --- stages ---
@@ -70,7 +70,7 @@ stage() { # NAME COMMAND...
     if [ -e "$1" ]; then echo "$1: done before" && return; fi
     rm -rf "$1".part.*
     ("${@:2}") 2>"$log"
-    echo "$settings" >settings.part && mv settings.part settings
+    echo "$settings" >settings.json.part && mv settings.json.part settings.json
     mv "$part" "$1"
     rm -rf "$part".* "$log"
     lines=$(find "$1" -name '*.??' | sort | xargs -r wc -l | sed -E '/ total$/d; s|^ *([0-9]+) .*/|\1 |' | paste -s -d ,)
@@ -137,7 +137,7 @@ require_known_words() { # PREFIX: a dictionary of another corpus lacks many
 finish() { # the dictionaries and the manifest
     local side
     for side in "${sides[@]}"; do stage "$(of_side dict.txt "$side")" copy "bin/dict.$side.txt"; done
-    stage manifest.tsv print_manifest
+    stage manifest.json print_manifest
     echo "ready: $PWD/bin"
     fairseq-capsule filter warnings "$PWD" bpe
 }

@@ -26,7 +26,7 @@
 #   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt
 #                  the merges and the dictionary
-#   OUT/manifest.tsv
+#   OUT/manifest.json
 #                  command, versions, line counts of every part and stage, hashes
 #
 # The same command resumes an interrupted run. It does nothing after a finished run.

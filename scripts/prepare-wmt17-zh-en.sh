@@ -31,7 +31,7 @@
 #   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes.zh, OUT/codes.en, OUT/dict.zh.txt, OUT/dict.en.txt
 #                  the merges and the dictionaries
-#   OUT/manifest.tsv
+#   OUT/manifest.json
 #                  command, versions, line counts of every part and stage, hashes
 #
 # The same command resumes an interrupted run. It does nothing after a finished run.

@@ -108,7 +108,7 @@ ANSWERS = {
     "print": "  lr: ",
     "cell": "def gather(",
     "mechanism": "add_mechanism(",
-    "prepared folder": "def manifest_lines(",
+    "prepared folder": "def manifest_of(",
 }
 
 

@@ -1,6 +1,7 @@
 """Folders that are made by stages: interruptions, locks, settings, errors."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group, 
 from fairseq_capsule_lab.stages import Folder, Stage
 from tests.integration.commands import wait_for
 
-SETTINGS = ["limit none"]
+SETTINGS = {"limit": "none"}
 # A command with one stage, whose process writes its number to the file `child` and sleeps.
 COMMAND = """
 import os, signal, sys
@@ -34,7 +35,7 @@ def make(unfinished, log):
     unfinished.write_bytes(b"".join(output_of(words, log, Path.cwd(), os.environ)))
 
 with Folder("out", "x").locked() as folder:
-    folder.keep_settings([])
+    folder.keep_settings({})
     folder.run(Stage("texts", make))
 """
 
@@ -111,8 +112,8 @@ def test_what_has_its_name_is_complete_and_stays(capsys):
         (unfinished / "train.en").write_text("a\nb\n")
 
     made(Stage("raw", make), Stage("codes", text("a b\n")))
-    assert names() == ["codes", "raw", "settings"] and "raw" not in seen[0]
-    assert open("out/settings").read() == "script x\nlimit none\n"
+    assert names() == ["codes", "raw", "settings.json"] and "raw" not in seen[0]
+    assert open("out/settings.json").read() == '{\n "script": "x",\n "limit": "none"\n}\n'
     made(Stage("raw", make), Stage("codes", text("other")))
     assert len(seen) == 1 and open("out/codes").read() == "a b\n"
     said = capsys.readouterr().out.splitlines()
@@ -121,14 +122,16 @@ def test_what_has_its_name_is_complete_and_stays(capsys):
 
 def test_other_settings_are_refused_once_a_stage_is_finished():
     refused(Stage("raw", failing))
-    assert names() == ["raw.log", "settings.part"]
-    other = ["limit 9", "codes 0123456789ab", "train 0123456789ab 0123456789ac"]
+    assert names() == ["raw.log", "settings.json.part"]
+    other = {"limit": "9", "codes": "0123456789ab", "train": "0123456789ab 0123456789ac"}
     made(Stage("raw", text("")), settings=other)
-    assert names() == ["raw", "settings"]
+    assert names() == ["raw", "settings.json"]
     before = "out was prepared with limit 9,other codes,other train text, not limit none"
     assert refused() == f"{before}: delete it, or name another folder"
-    same = ["limit 9", "codes 123456789abc", other[2]]
-    assert refused(settings=same) == "out was prepared with other codes: delete it, or name another folder"
+    assert (
+        refused(settings={**other, "codes": "123456789abc"})
+        == "out was prepared with other codes: delete it, or name another folder"
+    )
 
 
 def test_an_output_of_another_program_is_refused(place):
@@ -136,6 +139,14 @@ def test_an_output_of_another_program_is_refused(place):
     open("out/raw", "w").close()
     message = f"{place}/out/raw exists, but was not made by this script: name another folder"
     assert refused(Stage("raw", text(""))) == message
+    open("out/settings.json", "w").write('{"config": {}}')  # of a training
+    assert refused() == f"{place}/out/settings.json: not of this script: name another folder"
+
+
+def test_a_path_that_is_not_utf8_is_the_same_setting_again():
+    made(settings={"from": os.fsdecode(b"\xe9t\xe9")})
+    made(Stage("raw", text("")), settings={"from": os.fsdecode(b"\xe9t\xe9")})
+    made(settings={"from": os.fsdecode(b"\xe9t\xe9")})
 
 
 def failing_with(error):
@@ -155,7 +166,7 @@ def failing_with(error):
 def test_a_stage_that_fails_says_why_and_leaves_its_log(place, monkeypatch, make, reason, logged):
     log = f"(full log: {place}/out/raw.log); fix the cause and run the same command again"
     assert refused(Stage("raw", make)) == f"stage 'raw' failed: {reason} {log}"
-    assert names() == ["raw.log", "settings.part"] and (place / "out/raw.log").read_text().startswith(logged)
+    assert names() == ["raw.log", "settings.json.part"] and (place / "out/raw.log").read_text().startswith(logged)
     monkeypatch.setattr(stages, "FREE", 2**80)
     assert refused(Stage("raw", make)) == f"stage 'raw' failed: No space left on device {log}"
 
@@ -166,7 +177,7 @@ def test_an_error_of_the_input_is_passed_on_and_leaves_no_part(place):
         raise UserError("a.en, line 2: empty")
 
     assert refused(Stage("raw", make)) == "a.en, line 2: empty"
-    assert names() == ["raw.log", "settings.part"]
+    assert names() == ["raw.log", "settings.json.part"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
@@ -177,8 +188,8 @@ def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     assert process.returncode not in (0, None)
     assert has_ended(int((place / "child").read_text()))
     assert "texts" not in names()
-    made(Stage("texts", text("")), settings=[])
-    assert names() == ["settings", "texts"]
+    made(Stage("texts", text("")), settings={})
+    assert names() == ["settings.json", "texts"]
 
 
 def test_a_second_command_waits_for_the_first(start, place):
@@ -186,7 +197,7 @@ def test_a_second_command_waits_for_the_first(start, place):
     second = start(COMMAND.replace("exec sleep 60", "true"), ready=None)
     assert second.stdout.readline() == "waiting for another run in out\n"
     first.kill()
-    assert second.wait(timeout=60) == 0 and names() == ["settings", "texts"]
+    assert second.wait(timeout=60) == 0 and names() == ["settings.json", "texts"]
 
 
 def test_counts_of_a_stage(tmp_path):
@@ -205,7 +216,7 @@ def test_counts_of_a_stage(tmp_path):
     ]
 
 
-def test_a_manifest_names_settings_sources_and_files():
+def test_a_manifest_names_sources_and_files():
     def make(unfinished, log):
         unfinished.mkdir()
         for name, content in {"SHA256SUMS": "abc  train.gz\n", "PARTS": "train.gz\t5\n", "train.de": "1\n2\n"}.items():
@@ -216,17 +227,17 @@ def test_a_manifest_names_settings_sources_and_files():
         (unfinished / "train.bin").write_text("x\n")
 
     with Folder("out", "x").locked() as folder:
-        folder.keep_settings(["from a folder"])
+        folder.keep_settings({"from": "a folder"})
         folder.run(Stage("raw", make), Stage("bin", binarise))
-        folder.run(folder.manifest(command_line("prepare.sh", ["it's"]), ["counted\t3"]))
-    lines = (folder.path / "manifest.tsv").read_text().splitlines()
-    assert lines[0] == "command\tprepare.sh 'it'\\''s'"
-    assert lines[1:3] == ["setting\tscript\tx", "setting\tfrom\ta folder"]
-    assert all(line.startswith("version\t") for line in lines[3:-5])
+        folder.run(folder.manifest(command_line("prepare.sh", ["it's"]), counted=3))
+    manifest = json.loads((folder.path / "manifest.json").read_text())
+    assert manifest["command"] == "prepare.sh 'it'\\''s'" and "torch" in manifest["versions"]
+    assert manifest["sources"] == [{"name": "train.gz", "sha256": "abc"}]
+    assert manifest["texts"] == [{"name": "train.gz", "taken": "5"}] and manifest["counted"] == 3
     sha = subprocess.check_output(["sha256sum", "out/raw/train.de"], text=True)[:64]
-    assert lines[-5:-3] == ["part\ttrain.gz\t5", "source\ttrain.gz\tabc"]
-    assert lines[-3].startswith("file\tbin/train.bin\t") and not lines[-3].endswith("lines")
-    assert lines[-2] == f"file\traw/train.de\t{sha}\t2 lines" and lines[-1] == "counted\t3"
+    assert manifest["files"]["raw/train.de"] == {"sha256": sha, "lines": 2}
+    assert list(manifest["files"]) == ["bin/train.bin", "raw/train.de"]
+    assert list(manifest["files"]["bin/train.bin"]) == ["sha256"]
     assert fingerprint(folder.path / "raw/train.de") == sha[:12]
 
 

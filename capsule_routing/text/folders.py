@@ -1,5 +1,6 @@
-"""Folders of the prepare scripts: `settings` say how their text was made, `bin` is binarised, `raw` is the raw text."""
+"""Folders of the prepare scripts: `settings.json` says how they were made, `bin` is binarised, `raw` is raw text."""
 
+import json
 import os
 from dataclasses import replace
 from itertools import islice, permutations
@@ -10,13 +11,24 @@ from capsule_routing.errors import UserError
 from capsule_routing.text.preparation import SCRIPTS, TextPreparation, preparation_of
 
 BINARISED = "bin"
+SETTINGS = "settings.json"
 
 
 def settings_of(folder: Path) -> Dict[str, str]:
-    """Return the settings of a prepared folder; empty if it has none."""
-    file = folder / "settings"
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
-    return dict(line.split(" ", 1) for line in lines if " " in line)
+    """Return the settings of a folder that a script made: its `script`, and options by name. Empty if none made it.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    file = folder / SETTINGS
+    if not file.is_file():
+        return {}
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{file}: damaged: copy it again") from error
+    # A training keeps its settings in a file of this name too.
+    return settings if isinstance(settings, dict) and "script" in settings else {}
 
 
 def prepared_folder(data: Union[str, Path]) -> Optional[Path]:

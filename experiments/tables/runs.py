@@ -101,7 +101,7 @@ class Run:
     @property
     def prepared(self) -> Path:
         """The file that exists once its corpus is complete."""
-        return self.corpus / "manifest.tsv"
+        return self.corpus / "manifest.json"
 
     @property
     def plugin(self) -> Optional[Path]:
@@ -138,7 +138,7 @@ class Run:
     @property
     def distilled(self) -> str:
         """Its translations of the training set, complete."""
-        return f"{self.name}/distilled/manifest.tsv"
+        return f"{self.name}/distilled/manifest.json"
 
     def scores(self, split: str) -> str:
         return f"{self.name}/evaluation/{split}/scores.json"

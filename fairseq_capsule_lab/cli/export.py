@@ -36,7 +36,7 @@ def export(
     if to == "fairseq" and (license or scores or dtype):
         raise UserError("--license, --scores and --dtype belong to --to transformers; leave them out")
     if prepared_folder(data) is None:
-        raise UserError(f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
+        raise UserError(f"{data}: no 'bin' and 'settings.json' of a prepare script; name the OUT of a prepare script")
     from fairseq_capsule.checkpoints.models import load_model
     from fairseq_capsule.hub import quiet_loading
 

@@ -5,9 +5,10 @@ holds only a few blocks of them in memory. Other steps do what the preparations 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,12 +20,13 @@ from fairseq_capsule_lab.cli.commands import Group, argument, command, flag, opt
 from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import Filter, filter_stream
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import DEFAULTS, TOOLS, require_earlier_files, setting_lines
+from fairseq_capsule_lab.corpora.recipe import DEFAULTS, TOOLS, require_earlier_files, settings_of_options
 from fairseq_capsule_lab.corpora.subwords import learn_subwords
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.corpora.unknown import MOST as MOST_UNKNOWN
 from fairseq_capsule_lab.corpora.unknown import require_known
-from fairseq_capsule_lab.manifests import manifest_lines, warnings
+from fairseq_capsule_lab.files import as_json
+from fairseq_capsule_lab.manifests import manifest_of, warnings
 
 LOG = "/dev/stderr"  # what worker processes print
 LANGUAGES = click.argument("languages", type=language_code, nargs=2, metavar="LANG LANG", help="Source and target.")
@@ -117,8 +119,12 @@ def print_settings(languages: tuple[str, str], settings: Sequence[str]) -> None:
     choices = {**DEFAULTS, **options}
     sides = languages if choices["share"] == "separate" else ("",)
     require_earlier_files(choices, sides, sides)
-    for line in setting_lines(options, {"codes": sides, "dict": sides}):
-        print(line)
+    _print_record(settings_of_options(options, {"codes": sides, "dict": sides}))
+
+
+def _print_record(record: Mapping[str, Any]) -> None:
+    """Print what a folder remembers as the content of its file, also where the terminal has another encoding."""
+    sys.stdout.buffer.write(as_json(record))
 
 
 @command("training-pairs", "raw en de europarl.en europarl.de https://example.org/europarl.tgz", group=filter)
@@ -207,8 +213,7 @@ def known_words(up_to: float, binarised: Path, texts: Sequence[Path]) -> None:
 @argument("stages", str, "A file or a folder that was made.", "STAGE", many=True)
 def print_manifest(command: str, folder: Path, stages: Sequence[str]) -> None:
     """Print the manifest of a prepared folder."""
-    for line in manifest_lines(folder, stages, command):
-        print(line)
+    _print_record(manifest_of(folder, stages, command))
 
 
 @command("warnings", "data/my bpe", group=filter)

@@ -69,7 +69,7 @@ class CorpusCommand(Command):
             params=_params(recipe),
             help=f"{recipe.title}\n\n{recipe.notes}\n\n"
             "The same command resumes an interrupted run. It does nothing after a finished run.",
-            results={"OUT/bin": f"Binarised: {recipe.sets}.", **recipe.results, "OUT/manifest.tsv": MANIFEST},
+            results={"OUT/bin": f"Binarised: {recipe.sets}.", **recipe.results, "OUT/manifest.json": MANIFEST},
             example=example,
         )
         self.recipe = recipe

@@ -1,5 +1,6 @@
 """Check of a data folder before a training, with or without its text. Only valid and test pairs stay in memory."""
 
+import json
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, repeat, zip_longest
@@ -14,10 +15,9 @@ from fairseq_capsule.data.binarised import CONTROL_SYMBOLS, IN_TEXT, REMEDY, Bin
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.corpora.texts import LEAST_EQUAL
-from fairseq_capsule_lab.manifests import sha256
+from fairseq_capsule_lab.manifests import MANIFEST, sha256
 
 STAGES = ("raw", "tokenised", "clean", "bpe", "characters")
-MANIFEST = "manifest.tsv"
 BROKEN = {
     "\0": "a NUL character",
     "\r": "a carriage return",
@@ -215,16 +215,21 @@ class Check:
 
     def _check_manifest(self) -> None:
         """Compare the SHA-256 of each file that the manifest lists and that has no fault yet."""
-        if self.settings and not (self.folder / MANIFEST).is_file():
+        if not self.settings:
+            return
+        try:
+            manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+            texts, files = manifest["texts"], manifest["files"].items()
+        except FileNotFoundError:
             self._note(MANIFEST, "missing, because the preparation did not finish: run the same command again")
+            return
+        except (AttributeError, LookupError, TypeError, ValueError):
+            self._note(MANIFEST, "damaged: copy it again, or delete it and prepare again")
+            return
+        self.notes += [text["warning"] for text in texts if "warning" in text]  # many pairs were left out
         faulty = {file for file, _ in self.faults}
-        for line in self._lines(MANIFEST):
-            kind, *fields = line.decode(errors="replace").rstrip("\n").split("\t")
-            if kind == "part" and len(fields) > 2:
-                self.notes.append(fields[2])  # a warning: many pairs were left out
-            if kind != "file" or len(fields) < 2 or fields[0] in faulty:
-                continue
-            file = self.folder / fields[0]
-            if not file.is_file() or sha256(file) != fields[1]:
+        for name, facts in files:
+            file = self.folder / name
+            if name not in faulty and not (file.is_file() and sha256(file) == facts["sha256"]):
                 problem = f"missing, or not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, "
-                self._note(fields[0], f"{problem}{MANIFEST} and what was made from it and prepare again")
+                self._note(name, f"{problem}{MANIFEST} and what was made from it and prepare again")

@@ -81,16 +81,16 @@ def _write_raw(raw: RawTexts, corpus: str, sizes: Mapping[str, int]) -> None:
         raw.note(*sorted(raw.folder.glob(f"*.{language}")))
 
 
-def _settings(options: Options) -> list[str]:
-    """Return lines of settings. The seed is the one that drew the pairs."""
-    return [*(f"{split} {options[split]}" for split in SIZES), "seed 1"]
+def _settings(options: Options) -> dict[str, str]:
+    """Return settings. The seed is the one that drew the pairs."""
+    return {**{split: str(options[split]) for split in SIZES}, "seed": "1"}
 
 
 def _toy(options: Options) -> Corpus:
     options["merges"] = 2500
     sizes = {split: options[split] for split in SIZES}
     raw = partial(_write_raw, corpus="english-german", sizes=sizes)
-    return Corpus(("en", "de"), raw, ["grammar 2", *_settings(options)], bound=())
+    return Corpus(("en", "de"), raw, {"grammar": "2", **_settings(options)}, bound=())
 
 
 def _headlines(options: Options) -> Corpus:

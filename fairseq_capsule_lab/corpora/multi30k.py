@@ -37,7 +37,7 @@ def _corpus(options: Options) -> Corpus:
     changed = [name for name, value in DEFAULTS.items() if options[name] != value]
     bound = ["from", "limit", "codes", "dict", *(["bpe", "tokenise"] if "bpe" in changed else [])]
     bound += [name for name in ("merges", "share") if name in changed]
-    settings = [f"pair {pair}"] if "pair" in changed else []
+    settings = {"pair": pair} if "pair" in changed else {}
     return Corpus((source, target), partial(own.write_raw, texts=texts), settings, bound, ADDRESS)
 
 

@@ -67,17 +67,19 @@ def _corpus(options: Options) -> Corpus:
     return Corpus(languages, raw, _settings(options, texts, protected), bound, sample=sample)
 
 
-def _settings(options: Options, texts: Texts, protected: Sequence[str]) -> list[str]:
+def _settings(options: Options, texts: Texts, protected: Sequence[str]) -> dict[str, str]:
     """Return what a second run must have like the first. Of files their content counts, of addresses their text."""
     contents = {
         split: [f"{place}\n".encode() if is_address(place) else Path(place) for text in of_split for place in text]
         for split, of_split in texts.items()
     }
-    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
-    settings += [f"reference {options['reference']}"] if options["reference"] else []
-    settings += [f"protect {' '.join(protected)}"] if protected else []
-    settings += [f"{side} {options[side]}" for side in ("source", "target")]
-    return [*settings, f"lower {'yes' if options['lower'] else 'no'}"]
+    return {
+        **{split: fingerprint(*contents[split]) for split in SPLITS if split in texts},
+        **({"reference": options["reference"]} if options["reference"] else {}),
+        **({"protect": " ".join(protected)} if protected else {}),
+        **{side: options[side] for side in ("source", "target")},
+        "lower": "yes" if options["lower"] else "no",
+    }
 
 
 def _texts(options: Options) -> Texts:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import settings_of
 from capsule_routing.text.preparation import (
     SPACE,
     TextPreparation,
@@ -72,7 +73,8 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     with Folder(out, recipe.script).locked() as folder:
         try:
             is_free = not any(choices.get(name) for name in ("tokenise", "bpe", "codes"))
-            texts = [preparation_of(_as_kept(recipe, settings), language) for language in corpus.languages]
+            kept = {"script": recipe.script, **settings}
+            texts = [preparation_of(kept, language) for language in corpus.languages]
             if _prefers_pieces(corpus, texts, options, folder, is_free, program):
                 require_library("sentencepiece", "sentencepiece")
                 options.update(tokenise="none", bpe="sentencepiece")
@@ -97,11 +99,6 @@ def _require_protected(protected: Sequence[str], dictionaries: Sequence[Path]) -
             raise UserError(f"--protect {word}: not in {dictionaries[0].name}: {remedy}")
 
 
-def _as_kept(recipe: Recipe, settings: Sequence[str]) -> dict[str, str]:
-    """Return the settings as the folder keeps them, by name."""
-    return {**dict(line.split(" ", 1) for line in settings), "script": recipe.script}
-
-
 def _prefers_pieces(
     corpus: Corpus, texts: Sequence[TextPreparation], options: Options, folder: Folder, is_free: bool, program: str
 ) -> bool:
@@ -111,9 +108,8 @@ def _prefers_pieces(
     """
     if corpus.sample is None:
         return False
-    if folder.settings_file.exists():
-        kept = folder.settings_file.read_text(errors="replace").splitlines()
-        return is_free and {"tokenise none", "bpe sentencepiece"} <= set(kept)
+    if kept := settings_of(folder.path):
+        return is_free and (kept.get("tokenise"), kept.get("bpe")) == ("none", "sentencepiece")
     samples = corpus.sample(_finder(options, folder.path))
     damaged: dict[str, list[str]] = {"moses": [], "jieba": []}
     for text in texts:
@@ -144,7 +140,7 @@ class _Preparation:
     def __init__(self, recipe: Recipe, corpus: Corpus, options: Options, path: Path):
         self.corpus, self.options, self.path = corpus, options, path
         # The text is cut into words by the settings of the folder, as whatever reads text for its models does.
-        self.settings = _as_kept(recipe, recipe.settings(corpus, options))
+        self.settings = {"script": recipe.script, **recipe.settings(corpus, options)}
         self.source, self.target = corpus.languages
         self.sides, self.dictionaries = corpus.sides(options), corpus.dictionaries(options)
         self.protected: Sequence[str] = options.get("protect", ())

@@ -1,7 +1,7 @@
 """A page of a corpus: languages, sources, options with their defaults, the settings that they become, and its help."""
 
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class Corpus(NamedTuple):
 
     languages: tuple[str, str]  # source and target
     raw: Callable[[RawTexts], None]  # fills the first folder
-    settings: Sequence[str] = ()  # lines before those of the options
+    settings: Mapping[str, str] = {}  # before those of the options
     bound: Sequence[str] | None = None  # the options that are settings, in their order; None: all of the recipe
     address: str = ADDRESSES  # where archives come from, in the settings
     vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
@@ -71,34 +71,36 @@ class Recipe(NamedTuple):
     results: Mapping[str, str]  # the help of what is made besides OUT/bin and the manifest
     sets: str = "train, valid, test"  # that are binarised
 
-    def settings(self, corpus: Corpus, options: Options) -> list[str]:
-        """Return the lines `KEY VALUE` of a corpus and its options."""
+    def settings(self, corpus: Corpus, options: Options) -> dict[str, str]:
+        """Return the settings of a corpus and its options."""
         names = [option.name for option in self.options] if corpus.bound is None else corpus.bound
         chosen = {name: options[name] for name in names}
         sides = {"codes": corpus.sides(options), "dict": corpus.dictionaries(options)}
-        return [*corpus.settings, *setting_lines(chosen, sides, corpus.address)]
+        return {**corpus.settings, **settings_of_options(chosen, sides, corpus.address)}
 
 
-def setting_lines(
+def settings_of_options(
     options: Mapping[str, Any], sides: Mapping[str, Sequence[str]], address: str = ADDRESSES
-) -> Iterator[str]:
-    """Yield the line `KEY VALUE` of each option, in their order.
+) -> dict[str, str]:
+    """Return what a folder remembers of options, in their order.
 
     Args:
         sides: what has its own file of `codes` and of `dict`.
         address: where archives come from without --from.
     """
+    settings: dict[str, str] = {}
     for name, value in options.items():
         if name == UNKNOWN_UP_TO.name:
             continue  # it changes no file
         if name == "from":
-            yield f"from {value or mirror() or address}"
+            settings["from"] = value or mirror() or address
         elif name in sides:
             hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides[name])
-            yield f"{name} {' '.join(hashes)}"
+            settings[name] = " ".join(hashes)
         elif name != "bpe" or value != "subword-nmt":  # the default is no setting
             value = f"{value:g}" if isinstance(value, float) else value
-            yield f"{name} {'none' if value is None else value}"
+            settings[name] = "none" if value is None else str(value)
+    return settings
 
 
 # --- options that corpora share --------------------------------------------------------------------------------------

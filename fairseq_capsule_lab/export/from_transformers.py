@@ -5,7 +5,7 @@ import shutil
 from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 import torch
 from fairseq.data import Dictionary
@@ -13,9 +13,11 @@ from fairseq.data import Dictionary
 from capsule_routing.errors import UserError
 from capsule_routing.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
 from capsule_routing.huggingface.tokenization import FILES
+from capsule_routing.text.folders import SETTINGS
 from fairseq_capsule.checkpoints.belonging import DIGESTS, digest
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
 from fairseq_capsule_lab.export.to_transformers import ACTIVATIONS
+from fairseq_capsule_lab.files import as_json
 
 CHECKPOINT = "model.pt"
 # The files of subwords in a prepared folder, by the tokenizer's names. If there are two, each has its language.
@@ -51,7 +53,7 @@ def write(source: Path, folder: Path) -> str:
         "extra_state": {},
         "task_state": {DIGESTS: {}},
     }
-    (folder / "settings").write_text("".join(f"{line}\n" for line in settings(tokenizer)), encoding="utf-8")
+    (folder / SETTINGS).write_bytes(as_json(settings(tokenizer)))
     binarised = folder / "bin"
     binarised.mkdir()
     words = json.loads((source / FILES["vocabulary"]).read_text(encoding="utf-8"))
@@ -90,8 +92,8 @@ def options(config: CapsuleConfig) -> Dict[str, Any]:
     }
 
 
-def settings(tokenizer: CapsuleTokenizer) -> List[str]:
-    """Return the lines of a prepared folder's settings with which raw text is read as the tokenizer reads it.
+def settings(tokenizer: CapsuleTokenizer) -> Dict[str, str]:
+    """Return the settings of a prepared folder with which raw text is read as the tokenizer reads it.
 
     Raises:
         UserError: it reads the two languages in ways that a prepared folder has only for both.
@@ -102,18 +104,18 @@ def settings(tokenizer: CapsuleTokenizer) -> List[str]:
             raise UserError(f"its tokenizer has another {name} for {source.language} than for {target.language}")
     tokenisers = [source.tokenizer] if source.tokenizer == target.tokenizer else [source.tokenizer, target.tokenizer]
     romanian = source.diacritics or target.diacritics
-    return [
-        "script prepare.sh",
-        f"source {source.language}",
-        f"target {target.language}",
-        f"tokenise {','.join(tokenisers)}",
-        f"lower {'yes' if source.lower else 'no'}",
-        f"bpe {source.subwords}",
-        f"controls {'drop' if source.drops_controls else 'space'}",
-        f"hyphens {'split' if source.splits_hyphens else 'keep'}",
-        *([f"diacritics {romanian}"] if romanian else []),
-        *(["punctuation keep"] if source.keeps_punctuation else []),
-    ]
+    return {
+        "script": "prepare.sh",
+        "source": source.language,
+        "target": target.language,
+        "tokenise": ",".join(tokenisers),
+        "lower": "yes" if source.lower else "no",
+        "bpe": source.subwords,
+        "controls": "drop" if source.drops_controls else "space",
+        "hyphens": "split" if source.splits_hyphens else "keep",
+        **({"diacritics": romanian} if romanian else {}),
+        **({"punctuation": "keep"} if source.keeps_punctuation else {}),
+    }
 
 
 def _of_language(file: str, language: str) -> str:

@@ -59,7 +59,7 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
 
     codes = {Path(text.codes) for text in preparations(args.data, source, target) or () if text.codes}
     with Folder(args.out, SCRIPT).locked() as folder:
-        folder.keep_settings(f"{key} {value}" for key, value in _settings(args, teacher, data, source, target).items())
+        folder.keep_settings(_settings(args, teacher, data, source, target))
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
@@ -72,8 +72,7 @@ def distill(program: str, words: Sequence[str], args: DistillationArguments, dry
 
         folder.run(*map(_copy_of, sorted(codes)), Stage("bin", make))
         sys.stdout.write(counted.read_text())
-        lines = (f"counted\t{line}" for line in counted.read_text().splitlines())
-        folder.run(folder.manifest(command_line(program, words), lines))
+        folder.run(folder.manifest(command_line(program, words), counted=counted.read_text().splitlines()))
         print(f"ready: {folder.path}/bin")
 
 
@@ -85,11 +84,11 @@ def _searching(args: DistillationArguments) -> list[str]:
     return [*options, "--distributed-world-size", str(args.shards)]
 
 
-def _settings(args: DistillationArguments, teacher: Path, data: Path, source: str, target: str) -> dict[str, object]:
+def _settings(args: DistillationArguments, teacher: Path, data: Path, source: str, target: str) -> dict[str, str]:
     """Return the settings of OUT.
 
-    It has those of DATA too, and its codes, so that a student reads raw text as the data was prepared. Of the two lines
-    `script`, the last one counts: that of DATA.
+    It has those of DATA too, also its `script`, and its codes, so that a student reads raw text as the data was
+    prepared.
     """
     prepared, pair = prepared_folder(args.data), f"{source}-{target}"
     return {
@@ -97,10 +96,10 @@ def _settings(args: DistillationArguments, teacher: Path, data: Path, source: st
         "teacher": fingerprint(teacher),
         "data": fingerprint(*sorted(data.glob(f"train.{pair}.*.bin"))),
         "languages": pair,
-        "beam": args.beam,
+        "beam": str(args.beam),
         "lenpen": f"{args.lenpen:g}",
-        "shards": args.shards,
-        "max-tokens": args.max_tokens,
+        "shards": str(args.shards),
+        "max-tokens": str(args.max_tokens),
     }
 
 

@@ -1,5 +1,6 @@
 """An evaluation: average the checkpoints of a run, translate with the average, and score the translations."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
@@ -86,10 +87,15 @@ class Search:
             blocked=settings.get("generation.no_repeat_ngram_size", 0) if blocked is None else blocked,
         )
 
-    def lines(self) -> list[str]:
-        """`KEY VALUE` of every option."""
-        lines = [f"beam {self.beam}", f"lenpen {self.lenpen}", f"nbest {self.nbest}"]
-        return [*lines, f"max-len-b {self.longest}", f"no-repeat-ngram-size {self.blocked}"]
+    def settings(self) -> dict[str, str]:
+        """Every option by its name."""
+        return {
+            "beam": str(self.beam),
+            "lenpen": self.lenpen,
+            "nbest": str(self.nbest),
+            "max-len-b": str(self.longest),
+            "no-repeat-ngram-size": str(self.blocked),
+        }
 
     def words(self) -> list[str]:
         """The options for fairseq-generate."""
@@ -162,14 +168,11 @@ class EvaluationRun:
 
     def _other_decoding(self, split: str) -> str:
         """A note if the translations that these are compared with were searched with other options."""
-        settings = self.against / split / "settings" if self.against else None
-        if settings is None or not settings.is_file():
+        if self.against is None:
             return ""
-        keys = {line.partition(" ")[0] for line in self.search.lines()}
-        lines = settings.read_text(errors="replace").splitlines()
-        other = sorted(line for line in lines if line.partition(" ")[0] in keys)
-        now = sorted(self.search.lines())
-        return f"{settings.parent} was translated with {difference(other, now)}" if other != now else ""
+        now = self.search.settings()
+        other = {key: value for key, value in settings_of(self.against / split).items() if key in now}
+        return f"{self.against / split} was translated with {difference(other, now)}" if other not in ({}, now) else ""
 
     def compare_with_checkpoint(self) -> None:
         """Find where translations are cut.
@@ -229,7 +232,8 @@ class EvaluationRun:
     def evaluate(self, split: str) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
         files = [*sorted(self.binarised.glob(f"{split}.*.bin")), *sorted(self.binarised.glob("dict.*.txt"))]
-        settings = [f"checkpoint {fingerprint(self.checkpoint)}", *self.search.lines(), f"data {fingerprint(*files)}"]
+        checkpoint, data = fingerprint(self.checkpoint), fingerprint(*files)
+        settings = {"checkpoint": checkpoint, **self.search.settings(), "data": data}
         folder = Folder(str(self.results / split), SCRIPT)
         scores = folder.path / "scores.txt"
 
@@ -252,13 +256,13 @@ class EvaluationRun:
                 log.write(done.stderr)
                 raise subprocess.CalledProcessError(done.returncode, words)
             replace_file(scores, done.stderr)
-            found = {**json.loads(done.stdout), "translations": counts}
+            found = {**json.loads(done.stdout), "translations": counts, "scoring": self._recorded_scoring(split)}
             unfinished.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
 
         with folder.locked():
             folder.keep_settings(settings)
             folder.run(Stage("generate.out", translate))
-            self._keep_scoring(split)
+            self._delete_other_scores(split)
             counts = count_unfinished(folder.path / "generate.out", self.cut_at)
             folder.run(Stage("scores.json", score))
             sys.stdout.write(scores.read_text(errors="replace"))
@@ -269,18 +273,23 @@ class EvaluationRun:
             if counts["unknown"]:
                 print(f"{counts['unknown']} of {counts['sentences']} translations have <unk>")
 
-    def _keep_scoring(self, split: str) -> None:
-        """Delete the scores if they were computed with other options or texts."""
-        file = self.results / split / "scoring"
+    def _recorded_scoring(self, split: str) -> dict[str, Any]:
+        """What the scores of a split depend on besides its translations."""
         against = self.against and self.against / split / "generate.out"
-        options = [*self.scoring, *(["--against", str(against)] if against else [])]
-        references = fingerprint(*self.references(split))
-        scored_with = f"{' '.join(options)} {fingerprint(against) if against else ''} references {references}"
-        if file.exists() and file.read_text(errors="replace").rstrip("\n") == scored_with:
-            return
+        return {
+            "options": self.scoring,
+            "references": fingerprint(*self.references(split)),
+            **({"against": str(against), "translations": fingerprint(against)} if against else {}),
+        }
+
+    def _delete_other_scores(self, split: str) -> None:
+        """Delete the scores if they were computed with other options or texts."""
+        file = self.results / split / "scores.json"
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads(file.read_text(encoding="utf-8")).get("scoring") == self._recorded_scoring(split):
+                return
         for name in ("scores.txt", "scores.json"):
             file.with_name(name).unlink(missing_ok=True)
-        file.write_text(f"{scored_with}\n")
 
 
 def count_unfinished(output: Path, longest: int) -> dict[str, int]:

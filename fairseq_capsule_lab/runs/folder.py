@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from capsule_routing.errors import UserError
-from fairseq_capsule_lab.files import replacing, write_whole
+from fairseq_capsule_lab.files import as_json, replacing, write_whole
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import difference
 
@@ -70,7 +70,7 @@ class RunFolder:
         """
         if not self.is_bound and (self.checkpoints() or self.manifest_file.exists()):
             raise UserError(f"{shown} has checkpoints or a manifest that are not of this script; name another folder")
-        before, now = sorted(self.settings().lines()), sorted(settings.lines())
+        before, now = self.settings().flat(), settings.flat()
         if not self.checkpoints() and not self.is_finished:
             self.manifest_file.unlink(missing_ok=True)
             self.write_settings(settings)
@@ -79,7 +79,7 @@ class RunFolder:
             raise UserError(f"{shown} was trained with {difference(before, now)}; name another folder")
 
     def write_settings(self, settings: Settings) -> None:
-        write_whole(self.settings_file, f"{settings.to_json()}\n".encode())
+        write_whole(self.settings_file, settings.to_json())
 
     def adopt(self, checkpoint: Path, source: str, target: str) -> None:
         """Make a run folder for evaluate.sh from a trained checkpoint in another place.
@@ -163,8 +163,7 @@ class RunFolder:
         self._write_manifest(manifest)
 
     def _write_manifest(self, manifest: dict[str, Any]) -> None:
-        text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        write_whole(self.manifest_file, f"{text}\n".encode(errors="backslashreplace"))
+        write_whole(self.manifest_file, as_json(manifest))
 
     # --- evaluations ------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairseq_capsule_lab.files import as_json
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -13,9 +15,9 @@ class Settings:
     config: dict[str, Any]
     origin: dict[str, Any] = field(default_factory=dict)
 
-    def lines(self) -> list[str]:
-        """`KEY VALUE` of every setting."""
-        return [*_lines(self.origin), *_lines(self.config)]
+    def flat(self) -> dict[str, str]:
+        """Every setting by its whole key, such as `model.dropout`."""
+        return {**dict(_flat(self.origin)), **dict(_flat(self.config))}
 
     def get(self, key: str, otherwise: Any = None) -> Any:
         """A value of the configuration by its key, such as `model.dropout`; `otherwise` if it is not set."""
@@ -24,8 +26,8 @@ class Settings:
             value = value.get(part) if isinstance(value, dict) else None
         return otherwise if value is None else value
 
-    def to_json(self) -> str:
-        return json.dumps({**self.origin, "config": self.config}, indent=1, ensure_ascii=False)
+    def to_json(self) -> bytes:
+        return as_json({**self.origin, "config": self.config})
 
     @classmethod
     def from_json(cls, text: str) -> "Settings":
@@ -33,9 +35,9 @@ class Settings:
         return cls(origin.pop("config"), origin)
 
 
-def _lines(group: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def _flat(group: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in group.items():
         if isinstance(value, dict):
-            yield from _lines(value, f"{prefix}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         elif value is not None:
-            yield f"{prefix}{key} {value if isinstance(value, str) else json.dumps(value)}"
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)

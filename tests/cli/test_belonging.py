@@ -85,7 +85,7 @@ def run(world, tmp_path, monkeypatch, command):
         (folder / "data/raw").mkdir(parents=True)
         shutil.copy(path, folder / "checkpoint_best.pt")
         (folder / "data/bin").symlink_to(world / "data/bin")
-        shutil.copy(world / "prepared/settings", folder / "data")
+        shutil.copy(world / "prepared/settings.json", folder / "data")
         shutil.copy(world / "text.de", folder / "data/raw/test.de")
         before = sorted(tmp_path.rglob("*"))
         result = command(*name.split(), *words.format(path, tmp_path / "out", folder).split())

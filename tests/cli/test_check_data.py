@@ -1,6 +1,7 @@
 """`fairseq-capsule check-data` names the file and the line of what is wrong with a data folder."""
 
 import hashlib
+import json
 import re
 import shutil
 import unicodedata
@@ -211,7 +212,7 @@ def test_text_that_is_not_composed_is_the_cause_of_unknown_tokens(command, tmp_p
     write(tmp_path / "bpe", {"train": pairs("NFC", 12), "valid": pairs("NFD", 4)})
     binarise(tmp_path / "bpe", tmp_path / "bin")
     if has_settings:
-        (tmp_path / "settings").write_text("script other.sh\n")
+        (tmp_path / "settings.json").write_text('{"script": "other.sh"}')
     result = command("check-data", tmp_path)
     assert result.status == 1
     assert re.search(r"valid\.de, line 1: .*%.* not in dict\.de\.txt: .* not composed \(NFC\): compose", result.out)
@@ -234,18 +235,22 @@ def test_equal_sides_are_named(command, tmp_path):
 
 
 def test_the_files_of_a_manifest_are_compared(command, data):
-    (data / "settings").write_text("script prepare.sh\n")
-    assert "manifest.tsv: missing, because the preparation did not finish" in command("check-data", data).out
+    (data / "settings.json").write_text('{"script": "prepare.sh"}')
+    assert "manifest.json: missing, because the preparation did not finish" in command("check-data", data).out
     files = {str(file.relative_to(data)): file for file in data.rglob("*.*") if file.suffix != ".log"}
-    rows = [f"file\t{name}\t{hashlib.sha256(file.read_bytes()).hexdigest()}\n" for name, file in files.items()]
-    (data / "manifest.tsv").write_text("".join(["part\tmy.en\t12 pairs\t9 were left out\n", *rows]))
+    facts = {name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()} for name, file in files.items()}
+    texts = [{"name": "my.en", "taken": "12 pairs", "warning": "9 were left out"}]
+    manifest = json.dumps({"texts": texts, "files": facts})
+    (data / "manifest.json").write_text(manifest[:-9])
+    assert "manifest.json: damaged: copy it again" in command("check-data", data).out
+    (data / "manifest.json").write_text(manifest)
     result = command("check-data", data)
     assert result.status == 0 and "note: 9 were left out" in result.out.splitlines()
     (data / "raw/train.en").write_text("".join(f"{first}\n" for first, _ in TEXT["train"][::-1]))
     for language in ("en", "de"):
         (data / f"raw/test.{language}").unlink()
     out = command("check-data", data).out.splitlines()
-    named = {line.partition(":")[0] for line in out if "missing, or not the file that manifest.tsv lists" in line}
+    named = {line.partition(":")[0] for line in out if "missing, or not the file that manifest.json lists" in line}
     assert named == {"raw/train.en", "raw/test.de", "raw/test.en"} and out[-1] == "3 to fix"
 
 
@@ -262,7 +267,7 @@ def test_a_missing_training_set_is_noted(command, data):
     for file in (data / "bin").glob("train.*"):
         file.unlink()
     assert "there is no train set" in command("check-data", data / "bin").out
-    (data / "settings").write_text("script prepare.sh\n")
+    (data / "settings.json").write_text('{"script": "prepare.sh"}')
     shutil.rmtree(data / "raw")
     shutil.rmtree(data / "bpe")
     result = command("check-data", data)

@@ -1,6 +1,7 @@
 """The steps that scripts/prepare-wmt*.sh share with the preparations in Python."""
 
 import io
+import json
 import tarfile
 
 import pytest
@@ -38,10 +39,12 @@ def test_settings_are_options_and_fingerprints_of_files(place, step):
         (place / name).write_bytes((place / "codes.zh").read_bytes())
     digest = fingerprint(b"#version: 0.2\n")
     given = ["script=mine.sh", "from=", "limit=", "bpe=subword-nmt", "ratio=1.50", "share=separate", "unknown-up-to=5"]
-    common = ["script mine.sh", "from the addresses in this script", "limit none", "ratio 1.50", "share separate"]
+    common = {"script": "mine.sh", "from": "the addresses in this script", "limit": "none"}
+    common |= {"ratio": "1.50", "share": "separate"}
     for codes, files in (("codes", "dict.txt"), f"{digest} {digest}"), (("", ""), "learnt learnt"):
         words = [*given, f"codes={codes[0]}", f"dict={codes[1]}"]
-        assert step("settings", "zh", "en", *words) == (0, [*common, f"codes {files}", f"dict {files}"])
+        status, printed = step("settings", "zh", "en", *words)
+        assert (status, json.loads("".join(printed))) == (0, {**common, "codes": files, "dict": files})
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
 def test_settings_in_which_the_runs_differ_are_named(command, words, place, undrawn):
     assert command(*words).status == 0
     assert "The runs differ" not in (place / "out/report.html").read_text(encoding="utf-8")
-    (place / "b/evaluation/test/settings").write_text("beam 4\nlenpen 1.0\n")
+    change(place / "b/evaluation/test/settings.json", beam="4")
     assert command(*words).status == 0
     assert "The runs differ in: beam." in (place / "out/report.html").read_text(encoding="utf-8")
 

@@ -1,5 +1,7 @@
 """Small inputs of every kind for the commands. They are made in seconds, without training."""
 
+import json
+
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -61,7 +63,8 @@ def make_prepared(folder, binarised):
     folder.mkdir()
     (folder / "bin").symlink_to(binarised)
     (folder / "codes").write_text(CODES)
-    (folder / "settings").write_text("script prepare.sh\ntokenise moses\nsource en\ntarget de\nlower no\n")
+    settings = {"script": "prepare.sh", "tokenise": "moses", "source": "en", "target": "de", "lower": "no"}
+    (folder / "settings.json").write_text(json.dumps(settings))
 
 
 def make_world(folder):

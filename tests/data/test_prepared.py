@@ -1,5 +1,6 @@
 """What the settings of a prepared folder say about its text, and the two names of a folder."""
 
+import json
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ def prepared(tmp_path):
 
     def make(settings, *files):
         (tmp_path / "bin").mkdir()
-        (tmp_path / "settings").write_text("".join(f"{line}\n" for line in settings.split(", ")))
+        kept = dict(line.split(" ", 1) for line in settings.split(", ") if line)
+        (tmp_path / "settings.json").write_text(json.dumps(kept))
         for file in files:
             (tmp_path / file).touch()
         return tmp_path
@@ -188,6 +190,17 @@ def test_every_prepare_script_is_known():
 def test_the_folder_of_no_script_says_nothing(prepared, settings):
     folder = prepared(settings, "codes")
     assert preparations(folder, "en", "de") is prepared_folder(folder / "bin") is None
+
+
+def test_a_file_of_another_program_is_no_settings_and_a_damaged_one_is_refused(prepared):
+    folder = prepared("script prepare-toy.sh", "codes")
+    kept = (folder / "settings.json").read_text()
+    for other in ("[1]", '{"data": "89ab", "config": {}}'):
+        (folder / "settings.json").write_text(other)
+        assert prepared_folder(folder) is None
+    (folder / "settings.json").write_text(kept[:-5])
+    with pytest.raises(UserError, match="settings.json: damaged: copy it again"):
+        prepared_folder(folder)
 
 
 def test_a_folder_without_its_merges_is_refused(prepared):

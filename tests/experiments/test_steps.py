@@ -84,7 +84,7 @@ def test_a_row_starts_from_its_baseline(workspace):
     work = of("weng-table3", SMALL, workspace)
     words = train(work, GRET)
     assert step(work, f"{GRET}/finished").needs == [
-        str(workspace.data / "multi30k/manifest.tsv"),
+        str(workspace.data / "multi30k/manifest.json"),
         f"{TRANSFORMER}/checkpoint_avg_table.pt",
     ]
     assert f"task.init_from_baseline='{workspace.runs / TRANSFORMER}/checkpoint_avg_table.pt'" in words
@@ -101,9 +101,9 @@ def test_a_student_is_trained_on_its_teacher_s_translations(workspace):
     work = of("wang-table2", SMOKE, workspace)
     teacher = "smoke/toy-smoke/transformer+size-big/seed1"
     student = "smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1"
-    assert f"{teacher}/distilled/manifest.tsv" in step(work, f"{student}/finished").needs
+    assert f"{teacher}/distilled/manifest.json" in step(work, f"{student}/finished").needs
     assert str(workspace.runs / teacher / "distilled" / "bin") in train(work, student)
-    assert step(work, f"{teacher}/distilled/manifest.tsv").needs[1] == f"{teacher}/finished"
+    assert step(work, f"{teacher}/distilled/manifest.json").needs[1] == f"{teacher}/finished"
 
 
 def test_a_run_may_be_compared_with_several(workspace):
@@ -139,12 +139,12 @@ def test_a_missing_licensed_corpus_is_named_before_anything_runs(tmp_path):
     work = of("duan-table2", PAPER, workspace)
     with pytest.raises(UserError, match="no folder CWMT here: .* or run scripts/prepare-wmt17-zh-en.sh first"):
         work.refuse_missing_corpora()
-    assert str(tmp_path / "CWMT") in step(work, str(workspace.data / "wmt17-zh-en/manifest.tsv")).words
+    assert str(tmp_path / "CWMT") in step(work, str(workspace.data / "wmt17-zh-en/manifest.json")).words
     (tmp_path / "CWMT").mkdir()
     work.refuse_missing_corpora()
     (tmp_path / "CWMT").rmdir()
     (workspace.data / "wmt17-zh-en").mkdir(parents=True)
-    (workspace.data / "wmt17-zh-en" / "manifest.tsv").touch()  # prepared before
+    (workspace.data / "wmt17-zh-en" / "manifest.json").touch()  # prepared before
     work.refuse_missing_corpora()
 
 
@@ -244,8 +244,8 @@ def test_a_given_baseline_is_the_teacher(workspace, tmp_path):
     work = of("wang-table2", SMALL, workspace, baseline=checkpoint)
     assert not any("transformer" in name for name in work.runs)
     student = step(work, "small/multi30k/capsnmt+teacher-given/seed1/finished")
-    assert "small/multi30k/given/distilled/manifest.tsv" in student.needs
-    assert step(work, "small/multi30k/given/distilled/manifest.tsv").kind == "distil"
+    assert "small/multi30k/given/distilled/manifest.json" in student.needs
+    assert step(work, "small/multi30k/given/distilled/manifest.json").kind == "distil"
 
 
 def test_a_baseline_that_no_row_needs_is_refused(workspace, tmp_path):

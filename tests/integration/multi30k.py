@@ -10,7 +10,7 @@ ARCHIVES = {
     "test1": "test_2017_flickr",
     "test2": "test_2017_mscoco",
 }
-STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
+STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.json"]
 FIRST_PAIR = ("Don't  touch “Tom & Jerry”!", "Über 1.000 Männer (u.a. Tom & Jerry) laufen.")
 
 

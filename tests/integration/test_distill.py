@@ -1,5 +1,6 @@
 """The complete `scripts/distill.sh`, with a teacher that was trained for three epochs."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from capsule_routing.errors import UserError
+from capsule_routing.text.folders import settings_of
 from fairseq_capsule.hub import load
 from fairseq_capsule_lab.runs.teacher import collect
 from tests.integration.commands import PATH, PLUGIN, run, wait_for
@@ -50,15 +52,17 @@ def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     assert distilled != own
     names = {file.name for file in data.iterdir() if file.is_file()}
     assert {file.name for file in (workplace.out / "bin").iterdir()} == names
-    manifest = (workplace.out / "manifest.tsv").read_text()
-    assert "setting\tlenpen\t0.8\n" in manifest and "counted\t300 training sentences" in manifest
+    assert settings_of(workplace.out)["lenpen"] == "0.8"
+    counted = json.loads((workplace.out / "manifest.json").read_text(encoding="utf-8"))["counted"]
+    assert counted[0].startswith("300 training sentences")
 
 
 def test_a_student_reads_raw_text_as_the_data_was_prepared(workplace, teacher, data):
     prepared = workplace.root / "prepared"
     prepared.mkdir()
     (prepared / "bin").symlink_to(data)
-    (prepared / "settings").write_text("script prepare.sh\ntokenise moses\nsource en\ntarget de\nlower yes\n")
+    settings = {"script": "prepare.sh", "tokenise": "moses", "source": "en", "target": "de", "lower": "yes"}
+    (prepared / "settings.json").write_text(json.dumps(settings))
     (prepared / "codes").write_text("#version: 0.2\na b</w>\n")
     workplace.stub("fairseq-generate", r"seq 0 299 | sed 's/.*/H-&\t-0.1\ta b/'")
     workplace.prepared("--shards", 1, teacher, prepared)

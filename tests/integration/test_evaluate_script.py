@@ -7,6 +7,7 @@ import shutil
 import pytest
 import torch
 
+from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab.runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
@@ -76,7 +77,8 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     lines = read(results(evaluated) / "generate.out")
     assert [sum(line.startswith(kind) for line in lines) for kind in ("S-", "H-")] == [20, 40]
     assert len(read(results(evaluated) / "translations.de")) == 20
-    assert read(results(evaluated) / "settings")[2:5] == ["beam 3", "lenpen 0.6", "nbest 2"]
+    settings = settings_of(results(evaluated))
+    assert [settings[name] for name in ("beam", "lenpen", "nbest")] == ["3", "0.6", "2"]
     printed = scores(evaluated)
     assert printed["translations"]["sentences"] == 20
     assert printed["sentences"] == 20 and printed["against"] is None

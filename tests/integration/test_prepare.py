@@ -1,12 +1,14 @@
 """`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
+import json
 import os
 import random
 import signal
 
 import pytest
 
+from capsule_routing.text.folders import settings_of
 from capsule_routing.text.languages import is_chinese, rules_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora.held_out import hold_out
@@ -215,7 +217,8 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
     assert f"\n  my.en: {counts}\n" in process.output
     warning = "40 of 60 pairs were left out, 40 of them not UTF-8 in my.fr: convert it, iconv -f LATIN1 -t UTF-8 my.fr"
     assert process.errors == f"prepare.sh: warning: {warning}\n"
-    assert ["part", "my.en", counts, warning] in [line.split("\t") for line in read(process.out / "manifest.tsv")]
+    manifest = json.loads((process.out / "manifest.json").read_text(encoding="utf-8"))
+    assert {"name": "my.en", "taken": counts, "warning": warning} in manifest["texts"]
     main(["check-data", str(process.out), "--most-unknown", "100"])
     assert f"note: {warning}\n" in capsys.readouterr().out
 
@@ -227,7 +230,8 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     options = [*files, *HELD_OUT, "--merges", 120]
     first = workplace.prepared(*options)
     assert "Moses damages uk (" in first.output and "so SentencePiece is used for both languages" in first.output
-    assert {"bpe sentencepiece", "tokenise none"} <= set(read(first.out / "settings"))
+    settings = settings_of(first.out)
+    assert (settings["bpe"], settings["tokenise"]) == ("sentencepiece", "none")
     before = contents(first.out)
     again = workplace.prepared(*options)
     assert "Moses" not in again.output and contents(first.out) == before
@@ -236,7 +240,7 @@ def test_sentencepiece_is_the_default_where_moses_damages_a_language(texts, work
     workplace.fail("tokenised")
     forced = workplace.prepare(*options, "--tokenise", "moses", "forced")
     assert forced.errors.startswith("prepare.sh: warning: Moses damages uk (")
-    assert "tokenise moses" in read(workplace.root / "forced/settings")
+    assert settings_of(workplace.root / "forced")["tokenise"] == "moses"
 
 
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):

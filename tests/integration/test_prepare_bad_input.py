@@ -30,7 +30,7 @@ def chinese(tmp_path):
 
 
 def nothing_made(out):
-    return not any((out / stage).exists() for stage in ("raw", "settings")) and not list(out.glob("*.part.*"))
+    return not any((out / stage).exists() for stage in ("raw", "settings.json")) and not list(out.glob("*.part.*"))
 
 
 def halve(file):
@@ -166,7 +166,7 @@ def test_a_script_in_bash_resumes_a_download_and_refuses_other_options(chinese):
     chinese.kill_at("tokenised")
     assert chinese.prepare(*options, MIRROR=mirror).returncode == -9
     refused = chinese.prepare("--limit", "3", *options, MIRROR=mirror)
-    chinese.refused(refused, "out was prepared with other options (see out/settings): delete it")
+    chinese.refused(refused, "out was prepared with other options (see out/settings.json): name another folder")
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("6.82e-05", True), ("5.01", False)])

@@ -68,6 +68,6 @@ def test_files_of_an_earlier_run_are_taken(prepared):
     given = place.prepare("--from", ".", "--codes", "out/codes", "--dict", "out/dict.txt", "given")
     assert given.returncode == 0, given.errors
     after = contents(place.root / "given")
-    assert {name for name in before if before[name] != after[name]} == {"settings", "manifest.tsv"}
+    assert {name for name in before if before[name] != after[name]} == {"settings.json", "manifest.json"}
     words = ["--from", ".", "--codes", "out/codes", "--dict", "out/dict.txt", "out"]
     place.refused(place.prepare(*words), "was prepared with codes learnt,dict learnt learnt")

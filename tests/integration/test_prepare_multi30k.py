@@ -2,10 +2,12 @@
 
 import gzip
 import hashlib
+import json
 import shutil
 
 import pytest
 
+from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.processes import FORKS
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
@@ -48,22 +50,22 @@ def test_the_folder_is_sound_and_raw_text_is_read_as_it_was_made(prepared, capsy
 
 
 def test_the_manifest_has_sources_settings_and_files(prepared, archives):
-    rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
-    assert ["command", f"prepare-multi30k.sh '--from' '{archives}' 'out'"] in rows
-    assert ["setting", "limit", "none"] in rows
-    versions = {row[1] for row in rows if row[0] == "version"}
+    manifest = json.loads((prepared.out / "manifest.json").read_text())
+    assert manifest["command"] == f"prepare-multi30k.sh '--from' '{archives}' 'out'"
+    assert settings_of(prepared.out)["limit"] == "none"
+    versions = manifest["versions"].keys()
     assert {"torch", "sacremoses", "subword-nmt"} <= versions and not versions.isdisjoint(FORKS)
-    sources = {row[1]: row[2] for row in rows if row[0] == "source"}
+    sources = {source["name"]: source["sha256"] for source in manifest["sources"]}
     assert sources == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in archives.iterdir()}
-    assert [row[1:] for row in rows if row[0] == "part"] == [["train.en.gz", "30 pairs"]]
-    files = {row[1]: row[2] for row in rows if row[0] == "file"}
+    assert manifest["texts"] == [{"name": "train.en.gz", "taken": "30 pairs"}]
+    files = {name: facts["sha256"] for name, facts in manifest["files"].items()}
     made = {
         name: data
         for name, data in contents(prepared.out).items()
-        if name not in ("settings", "manifest.tsv", "raw/SHA256SUMS", "raw/PARTS")
+        if name not in ("settings.json", "manifest.json", "raw/SHA256SUMS", "raw/PARTS")
     }
     assert files == {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
-    assert [row[3] for row in rows if row[1] == "tokenised/train.de"] == ["30 lines"]
+    assert manifest["files"]["tokenised/train.de"]["lines"] == 30
     assert "bpe: test.de 5, test.en 5," in prepared.output
     assert "bin: train.en 30 (0.0% <unk>), valid.en 5" in prepared.output
 
@@ -77,7 +79,7 @@ def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared, archives, wor
     changed = {name for name in now if now[name] != before[name]}
     train = {f"{stage}/train.{lang}" for stage in ("raw", "tokenised", "bpe") for lang in ("en", "de")}
     train_bin = {f"bin/train.en-de.{lang}.{kind}" for lang in ("en", "de") for kind in ("bin", "idx")}
-    assert changed == {"settings", "manifest.tsv", "raw/PARTS"} | train | train_bin
+    assert changed == {"settings.json", "manifest.json", "raw/PARTS"} | train | train_bin
     for name in train:
         assert now[name].splitlines() == before[name].splitlines()[:7]
 
@@ -95,7 +97,7 @@ def test_other_language_pairs_are_prepared(archives, tmp_path, refuses, pair, se
     names = {f"{split}.{language}" for split in list(ARCHIVES)[:sets] for language in languages}
     assert {file.name for file in (out / "raw").glob("*.??")} == names
     assert read(out / f"raw/test.{languages[0]}")[0].startswith("Über")
-    assert f"pair {pair}" in read(out / "settings")
+    assert settings_of(out)["pair"] == pair
     assert f"out was prepared with pair {pair}: " in refuses("multi30k", "--from", folder, out)
 
 

@@ -3,12 +3,15 @@
 The tests of the other scripts cover what they share.
 """
 
+import json
+
 import pytest
 
+from capsule_routing.text.folders import settings_of
 from fairseq_capsule_lab.corpora.embedded import draw_splits
 from tests.integration.preparing import Workplace, check_reading, read
 
-STAGES = ["raw", "characters", "bin", "dict.txt", "manifest.tsv"]
+STAGES = ["raw", "characters", "bin", "dict.txt", "manifest.json"]
 SIZES = {"train": 60, "valid": 6, "test": 7}
 LANGUAGES = ("text", "summary")
 
@@ -88,9 +91,9 @@ def test_every_stage_has_the_expected_text_of_lcsts(workplace, archive):
     characters = read(out / "characters" / "train.summary")
     assert characters[0] == "苹 果 发 布 ▁ A p p l e ▁ W a t c h"
     assert loaded(out, "train", "summary") == characters
-    rows = [line.split("\t") for line in read(out / "manifest.tsv")]
-    assert ["setting", "vocabulary", "3500"] in rows
-    assert [row[1] for row in rows if row[0] == "source"] == ["PART_I.txt", "PART_II.txt", "PART_III.txt"]
+    assert settings_of(out)["vocabulary"] == "3500"
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert [source["name"] for source in manifest["sources"]] == ["PART_I.txt", "PART_II.txt", "PART_III.txt"]
 
 
 def test_a_smaller_vocabulary_a_limit_and_an_earlier_dictionary_are_used(workplace, archive, tmp_path):

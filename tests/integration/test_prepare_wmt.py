@@ -1,5 +1,6 @@
 """The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
+import json
 import re
 
 import pytest
@@ -23,7 +24,7 @@ SEPARATE = {"wmt17-zh-en", "nist-zh-en"}
 def stages(name):
     of_sides = ["codes.zh", "codes.en", "dict.zh.txt", "dict.en.txt"] if name in SEPARATE else ["codes", "dict.txt"]
     half = len(of_sides) // 2
-    return ["raw", "tokenised", "clean", *of_sides[:half], "bpe", "bin", *of_sides[half:], "manifest.tsv"]
+    return ["raw", "tokenised", "clean", *of_sides[:half], "bpe", "bin", *of_sides[half:], "manifest.json"]
 
 
 def options(name):
@@ -53,13 +54,11 @@ def test_every_stage_has_the_expected_pairs(prepared, capsys):
             assert [line.replace("@@ ", "") for line in bpe] == tokenised
             assert not any("&" in line and "&amp;" in line for line in raw_text)
             assert (out / "bin" / f"{split}.{'-'.join(languages)}.{language}.idx").exists()
-    rows = [line.split("\t") for line in read(out / "manifest.tsv")]
-    parts = [int(row[2].split()[0]) for row in rows if row[0] == "part"]
-    assert sum(parts) == raw
-    made = {row[1] for row in rows if row[0] == "file"}
-    assert made >= {stage for stage in stages(prepared.name)[:-1] if (out / stage).is_file()}
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert sum(int(text["taken"].split()[0]) for text in manifest["texts"]) == raw
+    assert manifest["files"].keys() >= {stage for stage in stages(prepared.name)[:-1] if (out / stage).is_file()}
     given = {file.name for file in (prepared.workplace.root / "archives").rglob("*") if file.is_file()}
-    assert {row[1] for row in rows if row[0] == "source"} >= given
+    assert {source["name"] for source in manifest["sources"]} >= given
     assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
 
 
@@ -119,7 +118,8 @@ def test_unknown_text_is_refused_or_accepted(prepared):
     workplace, languages = prepared.workplace, EXPECTED[prepared.name][0]
     again = workplace.root / "again"
     again.mkdir()
-    for stage in ("settings", *(name for name in stages(prepared.name) if not name.startswith(("bin", "dict", "man")))):
+    kept = [name for name in stages(prepared.name) if not name.startswith(("bin", "dict", "manifest"))]
+    for stage in ("settings.json", *kept):
         (again / stage).symlink_to(prepared.out / stage)
     log = (prepared.out / "bin/preprocess.log").read_text()
     (workplace.root / "log").write_text(re.sub(r"tokens, [0-9.e-]+% replaced", "tokens, 5.01% replaced", log))
@@ -161,5 +161,5 @@ def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared):
     process = workplace.prepare(*options(prepared.name), "interrupted")
     assert process.returncode == 0, process.errors
     whole, now = contents(prepared.out), contents(out)
-    del whole["manifest.tsv"], now["manifest.tsv"]  # it contains the command
+    del whole["manifest.json"], now["manifest.json"]  # it contains the command
     assert now == whole

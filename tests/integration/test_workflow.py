@@ -25,7 +25,7 @@ rows:
   capsules: {run: capsule_transformer}
 """
 SCRIPTS = {
-    "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.tsv"',
+    "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.json"',
     # Ten updates, each recorded immediately. A later start continues after the last one.
     "train.sh": """
         for word; do [[ $word != */seed1 ]] || out=$word; done

@@ -1,5 +1,6 @@
 """The plan of evaluate.sh: correct for valid input, one line for invalid input."""
 
+import json
 import os
 import shutil
 import sys
@@ -71,12 +72,13 @@ def test_translations_by_another_search_are_noted(planned, tmp_path):
     other.mkdir(parents=True)
     (other / "generate.out").touch()
     plan = planned(against=tmp_path / "other")
-    lines = ["script evaluate.sh", "checkpoint abc", *plan.search.lines(), "data def"]
-    (other / "settings").write_text("".join(f"{line}\n" for line in lines))
+    own = plan.search.settings()
+    (other / "settings.json").write_text(
+        json.dumps({"script": "evaluate.sh", "checkpoint": "abc", **own, "data": "def"})
+    )
     assert planned(against=tmp_path / "other").notes == []
     searches = {"beam": 3, "lenpen": 0.5, "nbest": 2, "max_len_b": 99, "no_repeat_ngram_size": 3}
-    assert len(searches) == len(plan.search.lines())
-    own = dict(line.split(" ") for line in plan.search.lines())
+    assert len(searches) == len(own)
     for name, value in searches.items():
         key = name.replace("_", "-")
         (note,) = planned(against=tmp_path / "other", **{name: value}).notes
@@ -89,10 +91,14 @@ def test_corrected_references_are_scored_again(run, planned, tmp_path):
     folder.mkdir(parents=True)
 
     def kept():
-        (folder / "scores.json").touch()
-        plan._keep_scoring("test")
-        return (folder / "scores.json").exists()
+        """Whether scores stay. If not, they are computed again."""
+        plan._delete_other_scores("test")
+        stay = (folder / "scores.json").exists()
+        (folder / "scores.json").write_text(json.dumps({"scoring": plan._recorded_scoring("test")}))
+        return stay
 
+    assert [kept(), kept()] == [False, True]
+    (folder / "scores.json").write_text("{}")
     assert [kept(), kept()] == [False, True]
     for name in ("test.de", "test.de1"):  # the second reference is new
         (tmp_path / "data/raw" / name).write_text("corrected\n")
@@ -192,7 +198,8 @@ def test_scores_of_another_run_or_number_are_never_recorded(run, planned, given,
 )
 def test_translations_are_scored_as_their_text_was_tokenised(planned, tmp_path, prepared, scoring):
     if prepared is not None:
-        (tmp_path / "data/settings").write_text(prepared, encoding="latin-1")
+        kept = dict(line.split(" ", 1) for line in f"script prepare.sh\n{prepared}".splitlines())
+        (tmp_path / "data/settings.json").write_text(json.dumps(kept))
     assert " ".join(planned().scoring) == f"--lang de {scoring}".rstrip()
 
 

@@ -1,5 +1,6 @@
 """The task: a start from a baseline, frozen heads, overlap at validation, batches of a resumed epoch."""
 
+import json
 from argparse import Namespace
 
 import pytest
@@ -59,7 +60,8 @@ def start(folder, arch="gdr_transformer_base", words=40, **options):
 )
 def test_a_bleu_that_cannot_move_is_refused(tmp_path, settings, options, moves):
     """fairseq would keep the first checkpoint as the best one."""
-    for name, text in {"settings": settings.replace(", ", "\n") + "\n", "codes": "", "sentencepiece.model": ""}.items():
+    kept = json.dumps(dict(line.split(" ", 1) for line in settings.split(", ") if line))
+    for name, text in {"settings.json": kept, "codes": "", "sentencepiece.model": ""}.items():
         (tmp_path / name).write_text(text)
     for name in ("bin", "raw"):
         (tmp_path / name).mkdir()

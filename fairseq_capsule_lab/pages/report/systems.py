@@ -7,7 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.files import read_lines
-from capsule_routing.text.folders import language_pairs
+from capsule_routing.text.folders import language_pairs, settings_of
 from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.json_files import read_object, reading
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
@@ -158,10 +158,7 @@ def _source_language(run: Path, data: Path) -> str:
 
 def _facts(folder: RunFolder, evaluation: Evaluation) -> Dict[str, str]:
     starts = folder.manifest()["starts"]
-    decoding = {}
-    with contextlib.suppress(OSError):  # what evaluate.sh recorded
-        lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
-        decoding = dict(line.split(" ", 1) for line in lines if " " in line)
+    decoding = settings_of(evaluation.path)  # what evaluate.sh recorded
     facts = {
         "beam": decoding.get("beam"),
         "length penalty": decoding.get("lenpen"),

@@ -31,7 +31,8 @@ def make_run(folder, data, references, error, split="test", seed=1, scores=None,
         lines += [f"{kind}-{number}\t{text}" for kind, text in texts.items()]
         lines += [f"{kind}-{number}\t-0.5\t{' '.join(output)}" for kind in "HD"]
     write(evaluation / "generate.out", lines)
-    write(evaluation / "settings", ["checkpoint 0123", "beam 5", "lenpen 1.0", "nbest 1", "data 4567"])
+    search = {"script": "evaluate.sh", "checkpoint": "0123", "beam": "5", "lenpen": "1.0", "nbest": "1", "data": "4567"}
+    (evaluation / "settings.json").write_text(json.dumps(search))
     report = {
         "hypothesis": "generate.out",
         "references": [str(data / f"raw/{split}.de")],
