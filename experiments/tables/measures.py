@@ -72,7 +72,7 @@ MEASURES: Dict[str, RunMeasure] = {
     "latency": RunMeasure("latency", lambda printed: printed["milliseconds"][printed["archs"][0]]["mean"], 1),
     "latency_ratio": RunMeasure("latency", lambda printed: printed["speedup"][printed["archs"][0]]),
     **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
-    "cdr": RunMeasure("coverage", _row("cdr"), 3),
+    "cdr": RunMeasure("coverage", _row("cdr"), 3, compared=True),
     "over_translation": RunMeasure("coverage", _row("over")),
     "under_translation": RunMeasure("coverage", _row("under")),
     # The first row is about the whole target.

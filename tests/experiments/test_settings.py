@@ -12,7 +12,7 @@ from fairseq_capsule.options import interpretations
 
 PAPER = load_scale("paper")
 WORKSPACE = Workspace(Path("/runs"), Path("/data"))
-COMPARISONS = [name for name in table_names() if load_table(name).paper.startswith("comparison")]  # of no paper
+COMPARISONS = [name for name in table_names() if load_table(name).paper.startswith(("comparison", "ablation"))]
 LSTMS = ("lstm", "gdr_lstm")
 
 PARTS = {"duan": None, "weng": "nc,cwmt"}  # of WMT17 Chinese-English
