@@ -39,6 +39,12 @@ def read_figure(claim, folder):
     raise LookupError(f"{claim['table']}.csv has no row {claim['row']!r} with a column {claim['column']!r}")
 
 
+def as_trained(claim, folder):
+    """Return a claim with the table that is planned for it, once that is trained."""
+    planned = claim.get("planned", {})
+    return {**claim, **planned} if planned and (folder / f"{planned['table']}.csv").exists() else claim
+
+
 def interval(claim, line, level):
     """Return the lowest and the highest value of the interval at a level, such as 0.05."""
     from fairseq_capsule_lab.evaluation.seeds import half_width  # takes seconds, and --help does not need it
@@ -80,8 +86,8 @@ def judge(claim, folder, level):
         return verdict(claim, claim["value"], claim["value"]), f"{claim['value']:,}"
     line = read_figure(claim, folder)
     if line is None:
-        return "open: one seed", ""
-    figure, kind = claim.get("figure", "difference"), ".3f" if claim.get("figure") == "mean" else "+.2f"
+        return f"open: {FEW[1] if 'note' in claim else 'not trained yet'}", ""
+    figure, kind = claim.get("figure", "difference"), f".{claim.get('digits', 3)}f" if "figure" in claim else "+.2f"
     shown = f"{float(line[figure]):{kind}}"
     if int(line["seeds"]) in FEW:
         return f"open: {FEW[int(line['seeds'])]}", shown
@@ -98,7 +104,7 @@ def count_intervals(papers, folder):
 
 def table(folder):
     """Return the lines of the table."""
-    papers = read_claims()
+    papers = {paper: [as_trained(claim, folder) for claim in claims] for paper, claims in read_claims().items()}
     level = 0.05 / count_intervals(papers, folder)
     lines = ["| claim | verdict | here |", "|---|---|---|"]
     for paper, claims in papers.items():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from capsule_routing.text.folders import SETTINGS
 from fairseq_capsule_lab.processes import FORKS, versions
 
 PACKAGES = ("fairseq-capsule", *FORKS, "torch", "sacremoses", "subword-nmt", "jieba", "sentencepiece")
@@ -25,7 +26,7 @@ def manifest_of(folder: Path, stages: Iterable[str], command_line: str) -> dict[
     """Return the manifest of a folder whose `stages` are finished."""
     sources = (line.partition("  ") for line in _lines(folder / "raw/SHA256SUMS"))
     texts = (line.split("\t") for line in _lines(folder / "raw/PARTS"))
-    made = [folder / stage for stage in stages]
+    made = [folder / SETTINGS, *(folder / stage for stage in stages)]
     files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
     files = [file for file in files if file.is_file() and file.suffix != ".log" and file.name not in NO_TEXTS]
     return {

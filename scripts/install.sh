@@ -119,7 +119,10 @@ names=$(IFS=,; echo "${missing[*]}")
 [[ ! ,$names, =~ ,(dev|alignment), ]] || need_compiler "eflomal, for alignments,"
 
 echo "install: torch"
-add torch numpy setuptools wheel
+# With what the wheel of fairseq requires: alone, pip would call it an error that fairseq lacks it.
+of_wheel=()
+[[ $fairseq == source || -e .venv/fairseq-wheel ]] || of_wheel=(ve-fairseq)
+add torch numpy setuptools wheel "${of_wheel[@]}"
 if [[ $fairseq == source ]]; then
     remove_others fairseq-fixed
     echo "install: fairseq, compiled (about 3 minutes)"
@@ -127,13 +130,13 @@ if [[ $fairseq == source ]]; then
     add cython
     add --no-build-isolation fairseq-fixed
 elif [ ! -e .venv/fairseq-wheel ]; then
-    add ve-fairseq # what it requires
     cat "$wheels" >.venv/fairseq-wheel
 fi
 echo "install: fairseq-capsule for ${names//,/, }"
 add --no-build-isolation --editable ".[$names]"
 # The wheel of fairseq requires torchaudio for speech. Beside the CPU build of torch it does not load, and breaks transformers.
 ! has torchaudio || .venv/bin/python -c 'import torchaudio' 2>/dev/null || pip uninstall --quiet --yes torchaudio
+export PYTHONWARNINGS=ignore::SyntaxWarning # of fairseq, when Python compiles it
 .venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor || die "the environment has the problems above"; }
 mkdir -p .venv/installed
 for set in "${missing[@]}"; do echo "$required" >".venv/installed/$set"; done

@@ -59,8 +59,10 @@ open_folder() { # SOURCE TARGET: goes into OUT, and refuses a folder that was ma
     exec {lock}<. # the commands of a stage hold it too
     flock --nonblock $lock || { echo "waiting for another run in $out" && flock $lock; }
     [[ -e settings.json || ! -e raw ]] || die "$out/raw exists, but was not made by this script: name another folder"
-    [[ ! -e settings.json || $(cat settings.json) == "$settings" ]] ||
-        die "$out was prepared with other options (see $out/settings.json): name another folder, or delete it"
+    if [[ -e settings.json && $(cat settings.json) != "$settings" ]]; then
+        grep -q '^ "script": ' settings.json || die "$out/settings.json: not of this script: name another folder"
+        die "$out was prepared with other options (see $out/settings.json): delete it, or name another folder"
+    fi
 }
 
 # --- stages ---

@@ -236,7 +236,7 @@ def test_a_manifest_names_sources_and_files():
     assert manifest["texts"] == [{"name": "train.gz", "taken": "5"}] and manifest["counted"] == 3
     sha = subprocess.check_output(["sha256sum", "out/raw/train.de"], text=True)[:64]
     assert manifest["files"]["raw/train.de"] == {"sha256": sha, "lines": 2}
-    assert list(manifest["files"]) == ["bin/train.bin", "raw/train.de"]
+    assert list(manifest["files"]) == ["bin/train.bin", "raw/train.de", "settings.json"]
     assert list(manifest["files"]["bin/train.bin"]) == ["sha256"]
     assert fingerprint(folder.path / "raw/train.de") == sha[:12]
 

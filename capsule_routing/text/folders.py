@@ -25,19 +25,23 @@ def settings_of(folder: Path) -> Dict[str, str]:
         return {}
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
+        # A training keeps its settings in a file of this name too.
+        is_of_script = isinstance(settings, dict) and "script" in settings
+        if is_of_script and not all(isinstance(value, str) for value in settings.values()):
+            raise ValueError("a setting is no text")
     except ValueError as error:
-        raise UserError(f"{file}: damaged: copy it again") from error
-    # A training keeps its settings in a file of this name too.
-    return settings if isinstance(settings, dict) and "script" in settings else {}
+        raise UserError(f"{file}: damaged: copy it again, or delete {folder} and make it again") from error
+    return settings if is_of_script else {}
 
 
 def prepared_folder(data: Union[str, Path]) -> Optional[Path]:
     """Return the OUT of a prepare script, named as such or by its `bin`, also through a link; or None."""
     data = Path(data)
     for folder in (data, data.parent, Path(os.path.abspath(data)).parent, data.resolve().parent):
-        if settings_of(folder).get("script") not in SCRIPTS or not (folder / BINARISED).is_dir():
-            continue
-        if folder == data or (folder / BINARISED).resolve() == data.resolve():
+        binarised = folder / BINARISED
+        # First that it is its folder: other parents may have a file of another program.
+        is_named = binarised.is_dir() and (folder == data or binarised.resolve() == data.resolve())
+        if is_named and settings_of(folder).get("script") in SCRIPTS:
             return folder
     return None
 
@@ -45,8 +49,10 @@ def prepared_folder(data: Union[str, Path]) -> Optional[Path]:
 def binarised_folder(data: Union[str, Path]) -> Path:
     """Return the folder with the dictionaries, for either a prepared folder or its `bin`. Other folders stay."""
     folder, inner = Path(data), Path(data, BINARISED)
+    if not inner.is_dir():
+        return folder
     is_out = settings_of(folder).get("script") in SCRIPTS  # it may have copies of both dictionaries
-    return inner if inner.is_dir() and (is_out or not any(folder.glob("dict.*.txt"))) else folder
+    return inner if is_out or not any(folder.glob("dict.*.txt")) else folder
 
 
 def language_pairs(binarised: Path, split: str = "*") -> List[Tuple[str, str]]:

@@ -215,21 +215,22 @@ class Check:
 
     def _check_manifest(self) -> None:
         """Compare the SHA-256 of each file that the manifest lists and that has no fault yet."""
-        if not self.settings:
+        manifest = self.folder / MANIFEST
+        if not manifest.is_file():
+            if self.settings:
+                self._note(MANIFEST, "missing, because the preparation did not finish: run the same command again")
             return
         try:
-            manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
-            texts, files = manifest["texts"], manifest["files"].items()
-        except FileNotFoundError:
-            self._note(MANIFEST, "missing, because the preparation did not finish: run the same command again")
-            return
+            facts = json.loads(manifest.read_text(encoding="utf-8"))
+            warnings = [text["warning"] for text in facts["texts"] if "warning" in text]  # many pairs were left out
+            hashes = {name: of_file["sha256"] for name, of_file in facts["files"].items()}
         except (AttributeError, LookupError, TypeError, ValueError):
             self._note(MANIFEST, "damaged: copy it again, or delete it and prepare again")
             return
-        self.notes += [text["warning"] for text in texts if "warning" in text]  # many pairs were left out
+        self.notes += warnings
         faulty = {file for file, _ in self.faults}
-        for name, facts in files:
+        for name, digest in hashes.items():
             file = self.folder / name
-            if name not in faulty and not (file.is_file() and sha256(file) == facts["sha256"]):
+            if name not in faulty and not (file.is_file() and sha256(file) == digest):
                 problem = f"missing, or not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, "
                 self._note(name, f"{problem}{MANIFEST} and what was made from it and prepare again")

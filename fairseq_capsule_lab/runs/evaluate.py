@@ -279,13 +279,13 @@ class EvaluationRun:
         return {
             "options": self.scoring,
             "references": fingerprint(*self.references(split)),
-            **({"against": str(against), "translations": fingerprint(against)} if against else {}),
+            **({"against": {"path": str(against), "hash": fingerprint(against)}} if against else {}),
         }
 
     def _delete_other_scores(self, split: str) -> None:
         """Delete the scores if they were computed with other options or texts."""
         file = self.results / split / "scores.json"
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
             if json.loads(file.read_text(encoding="utf-8")).get("scoring") == self._recorded_scoring(split):
                 return
         for name in ("scores.txt", "scores.json"):

@@ -241,8 +241,9 @@ def test_the_files_of_a_manifest_are_compared(command, data):
     facts = {name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()} for name, file in files.items()}
     texts = [{"name": "my.en", "taken": "12 pairs", "warning": "9 were left out"}]
     manifest = json.dumps({"texts": texts, "files": facts})
-    (data / "manifest.json").write_text(manifest[:-9])
-    assert "manifest.json: damaged: copy it again" in command("check-data", data).out
+    for damaged in (manifest[:-9], "[]", '{"texts": null, "files": {}}', '{"texts": [], "files": {"codes": "x"}}'):
+        (data / "manifest.json").write_text(damaged)
+        assert "manifest.json: damaged: copy it again" in command("check-data", data).out
     (data / "manifest.json").write_text(manifest)
     result = command("check-data", data)
     assert result.status == 0 and "note: 9 were left out" in result.out.splitlines()
@@ -252,6 +253,9 @@ def test_the_files_of_a_manifest_are_compared(command, data):
     out = command("check-data", data).out.splitlines()
     named = {line.partition(":")[0] for line in out if "missing, or not the file that manifest.json lists" in line}
     assert named == {"raw/train.en", "raw/test.de", "raw/test.en"} and out[-1] == "3 to fix"
+    (data / "settings.json").unlink()
+    out = command("check-data", data).out
+    assert "settings.json: missing, or not the file" in out and "raw/test.de: missing, or not the file" in out
 
 
 def test_other_folders_are_refused(refused, data):

@@ -1,6 +1,7 @@
 """What the settings of a prepared folder say about its text, and the two names of a folder."""
 
 import json
+import shutil
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -198,9 +199,13 @@ def test_a_file_of_another_program_is_no_settings_and_a_damaged_one_is_refused(p
     for other in ("[1]", '{"data": "89ab", "config": {}}'):
         (folder / "settings.json").write_text(other)
         assert prepared_folder(folder) is None
-    (folder / "settings.json").write_text(kept[:-5])
-    with pytest.raises(UserError, match="settings.json: damaged: copy it again"):
-        prepared_folder(folder)
+    for damaged in (kept[:-5], '{"script": ["prepare.sh"]}', '{"script": "prepare.sh", "tokenise": null}'):
+        (folder / "settings.json").write_text(damaged)
+        with pytest.raises(UserError, match="settings.json: damaged: copy it again, or delete .* and make it again"):
+            prepared_folder(folder)
+    shutil.rmtree(folder / "bin")
+    (folder / "mine").mkdir()
+    assert prepared_folder(folder / "mine") is None  # the file is not of these data
 
 
 def test_a_folder_without_its_merges_is_refused(prepared):

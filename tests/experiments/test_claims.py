@@ -65,7 +65,11 @@ def test_a_claim_with_fewer_than_three_seeds_is_open(tmp_path):
 
 def test_a_claim_whose_table_is_not_trained_is_open(tmp_path):
     claim = {"paper": 1.0, "table": "table", "row": "+ ours", "column": "BLEU"}
-    assert claims.judge(claim, tmp_path, 0.05) == ("open: one seed", "")
+    assert claims.judge(claim, tmp_path, 0.05) == ("open: not trained yet", "")
+    planned = {"paper": 1.0, "value": 2, "planned": {"table": "later", "row": "+ ours"}}
+    assert claims.as_trained(planned, tmp_path) == planned
+    (tmp_path / "later.csv").touch()
+    assert claims.as_trained(planned, tmp_path)["table"] == "later"
     assert claims.count_intervals({"paper": [claim]}, tmp_path) == 0
 
 
@@ -80,12 +84,17 @@ def test_what_decides_a_claim_was_written_before_its_table_was_trained(table):
     before = added and of_git("show", f"{added[-1]}^:experiments/results/claims.yaml")
     if not before:
         pytest.skip("the table is not trained yet, or its history is not here")
-    decisive = ("claim", "place", "paper", "bounds", "figure")
-    earlier = (claim for of_paper in yaml.safe_load(before).values() for claim in of_paper)
-    written = [[claim.get(key) for key in decisive] for claim in earlier]
-    for claim in (claim for of_paper in claims.read_claims().values() for claim in of_paper):
-        if claim.get("table") == table:
-            assert [claim.get(key) for key in decisive] in written, claim
+    decisive = ("claim", "place", "paper", "bounds", "figure", "table", "row", "column")
+
+    def decided_by(papers):
+        of_all = ({**claim, **claim.get("planned", {})} for of_paper in papers.values() for claim in of_paper)
+        return [{key: claim.get(key) for key in decisive} for claim in of_all if claim.get("table") == table]
+
+    written = decided_by(yaml.safe_load(before))
+    assert [claim for claim in decided_by(claims.read_claims()) if claim not in written] == []
+    rows = yaml.safe_load(of_git("show", f"{added[-1]}^:configs/tables/{table}.yaml"))["rows"]
+    now = yaml.safe_load((ROOT / f"configs/tables/{table}.yaml").read_text(encoding="utf-8"))["rows"]
+    assert {label: now.get(label) for label in rows} == rows
 
 
 def test_a_claim_has_a_figure_or_a_reason_of_at_most_three_words():

@@ -166,7 +166,11 @@ def test_a_script_in_bash_resumes_a_download_and_refuses_other_options(chinese):
     chinese.kill_at("tokenised")
     assert chinese.prepare(*options, MIRROR=mirror).returncode == -9
     refused = chinese.prepare("--limit", "3", *options, MIRROR=mirror)
-    chinese.refused(refused, "out was prepared with other options (see out/settings.json): name another folder")
+    chinese.refused(refused, "out was prepared with other options (see out/settings.json): delete it")
+    (chinese.out / "settings.json").write_text('{"config": {}}')  # of a training
+    chinese.refused(
+        chinese.prepare(*options, MIRROR=mirror), "out/settings.json: not of this script: name another folder"
+    )
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("6.82e-05", True), ("5.01", False)])

@@ -98,8 +98,9 @@ def test_corrected_references_are_scored_again(run, planned, tmp_path):
         return stay
 
     assert [kept(), kept()] == [False, True]
-    (folder / "scores.json").write_text("{}")
-    assert [kept(), kept()] == [False, True]
+    for other in ("{}", "[]", "{"):
+        (folder / "scores.json").write_text(other)
+        assert [kept(), kept()] == [False, True]
     for name in ("test.de", "test.de1"):  # the second reference is new
         (tmp_path / "data/raw" / name).write_text("corrected\n")
         assert [kept(), kept()] == [False, True]
