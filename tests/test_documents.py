@@ -331,3 +331,9 @@ def test_a_program_has_its_options(name, words):
 def test_a_make_target_exists(name, words):
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {word for word in words[1:] if "=" not in word} <= set(targets), f"{name}: {words}"
+
+
+def test_every_finding_is_listed():
+    table = (ROOT / "findings/README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[(.+)\]\(\1\.sh\) \|", table, re.MULTILINE)
+    assert listed == sorted(path.stem for path in (ROOT / "findings").glob("*.sh"))
