@@ -67,13 +67,13 @@ def in_ctranslate2(folder: Path, tokenizer: Any) -> Translate:
 def formats(folder: Path, converted: Sequence[Path]) -> Dict[str, Translate]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
-    def load(**options: Any) -> Any:
-        return AutoModelForSeq2SeqLM.from_pretrained(folder, **options).eval()
+    def load(dtype: torch.dtype = torch.float32) -> Any:
+        return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype).eval()
 
     linear = torch.nn.Linear
     models = {
         "float32": load(),
-        "bfloat16": load(dtype=torch.bfloat16),
+        "bfloat16": load(torch.bfloat16),
         "int8": quantize_dynamic(load(), {linear}),
         "int8, a scale for each channel": quantize_dynamic(load(), {linear: per_channel_dynamic_qconfig}),
     }
