@@ -10,6 +10,7 @@ import click
 
 from capsule_routing.errors import UserError
 from experiments.tables import definitions
+from experiments.tables.definitions import REPOSITORY
 from experiments.tables.scales import SCALES, Scale, load_scale
 from fairseq_capsule_lab import processes
 from fairseq_capsule_lab.cli.arguments import (
@@ -101,7 +102,8 @@ def reproduce(
         user_dir = click.get_current_context().meta.get("user_dir")
         plugin = Path(os.path.abspath(user_dir)) if user_dir else None
         profile = None if launcher == "local" else jobs.cluster_profile(launcher)
-        workspace = Workspace(runs.absolute(), data.absolute(), Path.cwd(), plugin)
+        here = REPOSITORY if table in definitions.table_names() else Path.cwd()
+        workspace = Workspace(runs.absolute(), data.absolute(), here, plugin)
         gpus = None if profile else torch.cuda.device_count()
         threads = cores or (CORES if profile else processes.cores())
         training = (precision or "", max_tokens or 0)

@@ -1,6 +1,6 @@
 """What trainings and corpora cost, by the speeds that were measured, experiments/results/speed.csv.
 
-Hours are of one H100 in bfloat16 with up to 32,768 tokens at once. Tiny models are counted on two cores of a CPU.
+Hours are of one H100 in bfloat16 with up to 32,768 tokens at once, those of tiny models of one core of a CPU.
 """
 
 import csv
@@ -14,7 +14,7 @@ from experiments.tables.runs import Run, composed_of
 SPEEDS = REPOSITORY / "experiments/results/speed.csv"
 TRAINING = "training, Base, GPU, bf16, 32,768 tokens"
 GENERATION = "generation, Base, GPU, fp16, beam 5, 4,096 tokens, sentences of 27 words"
-TINY = "training, tiny"
+TINY, TINY_CORES = "training, tiny", 2  # its speeds are those of two cores
 BATCH = 32768  # tokens that the GPU takes at once
 START = 27e-6  # seconds to start a kernel: a step of few tokens takes the time of its kernels' starts (docs/speed.md)
 BIG = 3.5  # multiplications of Transformer-Big for a word, relative to Base's; its speed was not measured
@@ -77,7 +77,7 @@ def size_of(run: Run) -> str:
 
 
 def training_hours(run: Run) -> float:
-    """The hours of a training: on one GPU, of a tiny model on two cores of a CPU.
+    """The hours of a training: on one GPU, of a tiny model on one core of a CPU.
 
     Tokens are those of a full batch, with padding, so the hours are rather too many.
     """
@@ -89,7 +89,7 @@ def training_hours(run: Run) -> float:
     epoch = ceil(run.setup.pairs * length / batch)
     updates = config.optimization.get("max_update") or config.optimization.max_epoch * epoch
     if is_tiny(run):
-        return updates * batch / measured("speed", TINY)[TRANSFORMER] / 3600
+        return TINY_CORES * updates * batch / measured("speed", TINY)[TRANSFORMER] / 3600
     system = system_of(run)
     of_tokens = updates * batch * _relative_work(run) / measured("speed", TRAINING)[system]
     of_kernels = updates * ceil(batch / BATCH) * START * measured("kernels", TRAINING)[system]
@@ -98,9 +98,9 @@ def training_hours(run: Run) -> float:
 
 def translation_hours(run: Run) -> float:
     """The hours in which a teacher translates its training set; a tiny one translates as fast as it trains."""
-    setting = TINY if is_tiny(run) else GENERATION
+    setting, cores = (TINY, TINY_CORES) if is_tiny(run) else (GENERATION, 1)
     words = run.setup.pairs * WORDS[is_tiny(run)] * _relative_work(run)
-    return words / measured("speed", setting)[TRANSFORMER] / 3600
+    return cores * words / measured("speed", setting)[TRANSFORMER] / 3600
 
 
 def checkpoints_gigabytes(run: Run) -> float:

@@ -119,7 +119,7 @@ def total(steps: Sequence[Step]) -> str:
     )
     parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
     parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
-    parts += [f"{cpu_hours:,.1f} hours of a CPU", f"{gigabytes:,.0f} GB of disk"]
+    parts += [f"{cpu_hours:,.1f} hours of a CPU core", f"{gigabytes:,.0f} GB of disk"]
     return ", ".join(parts)
 
 

@@ -30,7 +30,7 @@ class Workspace:
     """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
 
     Attributes:
-        here: where the user called the command. A plugin of a row is relative to it.
+        here: a plugin of a row is relative to it: this project for its own tables, the working folder for others.
         plugin: the plugin of rows that name none; None for this package.
     """
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from experiments.reproduce import main
-from experiments.tables.definitions import table_names
+from experiments.tables.definitions import REPOSITORY, table_names
 
 
 def refused(capsys, *arguments):
@@ -60,7 +60,7 @@ def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path, monk
     assert "runtime=" in printed and "mem_mb=8000" in printed
     *steps, total = printed.splitlines()
     assert all(line.count(" # gpu=") == 1 for line in steps)  # one line a step
-    assert re.fullmatch(r"# 6 trainings, \d\.\d hours of a CPU, \d GB of disk, without evaluation", total)
+    assert re.fullmatch(r"# 6 trainings, \d\.\d hours of a CPU core, \d GB of disk, without evaluation", total)
 
 
 def test_a_dry_run_ends_with_what_the_missing_steps_cost(capfd, tmp_path, monkeypatch):
@@ -68,8 +68,14 @@ def test_a_dry_run_ends_with_what_the_missing_steps_cost(capfd, tmp_path, monkey
     printed = dry_run(capfd, tmp_path, "duan-table1", "--rows", "Transformer-Base", "--precision", "bf16")
     first, *_, total, conditions = printed.splitlines()
     assert first.startswith("# this machine has no GPU") and "--precision" not in printed.splitlines()[1]
-    assert total == "# 2 trainings, 23 hours of one H100, 4.9 hours of a CPU, 77 GB of disk, without evaluation"
+    assert total == "# 2 trainings, 23 hours of one H100, 4.9 hours of a CPU core, 77 GB of disk, without evaluation"
     assert conditions.startswith("# by the speeds of docs/speed.md, with --precision bf16 --max-tokens 32768; ")
+
+
+def test_a_plugin_of_our_own_table_is_found_from_any_folder(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = dry_run(capfd, tmp_path, "ablation", "--rows", "+ feed-forward layers")
+    assert f"--user-dir {REPOSITORY}/examples/controls " in printed
 
 
 def test_an_unknown_launcher_is_refused(capsys, tmp_path):
