@@ -22,7 +22,7 @@ def rows_of(path: Path) -> List[Dict[str, str]]:
 
 def chosen_epochs(folder: Path) -> Dict[str, int]:
     """The epoch of a seed that each criterion chooses; of equal ones the first."""
-    found = [VALID.search(line).groups() for line in (folder / "valid.log").read_text(encoding="utf-8").splitlines()]
+    found = VALID.findall((folder / "valid.log").read_text(encoding="utf-8"))
     bleu = {int(row["epoch"]): float(row["bleu"]) for row in rows_of(folder / "epochs.csv") if row["split"] == "valid"}
     losses, nlls = ({int(words[0]): float(words[place]) for words in found} for place in (1, 2))
     return {

@@ -16,7 +16,7 @@ bleu() { # EPOCH SPLIT: adds a line to epochs.csv
 
 grep '\]\[valid\]' "$runs/transformer/seed$seed/train.log" | grep ' epoch 0[34]' | tail -n 10 >"$out/valid.log"
 echo "epoch,split,bleu" >"$out/epochs.csv"
-for epoch in {31..40}; do bleu $epoch valid; done
+for epoch in {31..40}; do bleu "$epoch" valid; done
 for epoch in $(python experiments/facts.py "$out" --epochs); do
     for split in test test1 test2; do bleu "$epoch" $split; done
 done
