@@ -178,7 +178,7 @@ class Work:
         return self._step("measure", run, run.measurement(source), words, needs, log=log, gpus=gpus, prints=True)
 
     def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
-        """A step of a run, with all cores and the memory of a training, and a limit by its cost on one core."""
+        """A step of a run, with all cores and the memory of a training, and a limit by its cost."""
         cost = costs.cost(kind, run)
         hours = cost.get("gpu_hours", 0) / max(1, options.get("gpus", 0)) + cost.get("cpu_hours", 0)
         usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setup.memory}

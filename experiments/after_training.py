@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print the tables of what facts.sh measured: facts.py experiments/results/facts
+"""Print the tables of what after-training.sh measured: after_training.py experiments/results/after-training
 
 Figures are means over seeds ± their standard deviation.
 """
@@ -9,7 +9,7 @@ import csv
 import re
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 VALID = re.compile(r"epoch 0*(\d+) .* loss ([\d.]+) \| nll_loss ([\d.]+)")
 TESTS = ("test", "test1", "test2")
@@ -78,8 +78,7 @@ def print_iterations(seeds: Sequence[Path]) -> None:
 
 def print_formats(seeds: Sequence[Path]) -> None:
     found: Dict[str, Dict[str, List[Dict[str, str]]]] = {}
-    measured_seeds = [folder / "formats.csv" for folder in seeds if (folder / "formats.csv").exists()]
-    for row in (row for path in measured_seeds for row in rows_of(path)):
+    for row in (row for folder in seeds for row in rows_of(folder / "formats.csv")):
         found.setdefault(row["model"], {}).setdefault(row["format"], []).append(row)
     rows = []
     for model, formats in found.items():
@@ -90,18 +89,18 @@ def print_formats(seeds: Sequence[Path]) -> None:
     print_table(["system", "format", "equal", "BLEU", "speed"], rows)
 
 
-def main() -> None:
+def main(arguments: Optional[Sequence[str]] = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder of the seeds, or of one with --epochs")
     parser.add_argument("--epochs", action="store_true", help="print the epochs of one seed that are chosen")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if args.epochs:
         print(*sorted(set(chosen_epochs(args.folder).values())))
         return
     seeds = sorted(args.folder.glob("seed*"), key=lambda folder: int(folder.name.removeprefix("seed")))
     print_choices(seeds)
     print_iterations(seeds)
-    print_formats(seeds)
+    print_formats([folder for folder in seeds if (folder / "formats.csv").exists()])
 
 
 if __name__ == "__main__":

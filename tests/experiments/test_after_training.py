@@ -1,0 +1,40 @@
+"""The tables of what is chosen after a training: experiments/after_training.py."""
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("after_training", ROOT / "experiments/after_training.py")
+after_training = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(after_training)
+
+ITERATIONS = "system,option,iterations,trained_with,bleu,nll\nGRET,x,1,3,{},2.3\nGRET,x,3,3,30,2.3\n"
+
+
+def write_seed(folder, losses, bleus):
+    """Two epochs, with the total loss and NLL of each, and BLEU of the validation set; on the tests 30 and 31."""
+    folder.mkdir()
+    lines = [
+        f"epoch 0{31 + i} | valid on 'valid' subset | loss {loss} | nll_loss {nll} | ppl 5"
+        for i, (loss, nll) in enumerate(losses)
+    ]
+    (folder / "valid.log").write_text("\n".join(lines), encoding="utf-8")
+    rows = [f"{31 + i},valid,{bleu}" for i, bleu in enumerate(bleus)]
+    rows += [f"{31 + i},{split},{30 + i}" for i in range(2) for split in after_training.TESTS]
+    (folder / "epochs.csv").write_text("\n".join(["epoch,split,bleu", *rows]), encoding="utf-8")
+    for place, split in enumerate(after_training.TESTS):
+        (folder / f"iterations-{split}.csv").write_text(ITERATIONS.format(30 + place), encoding="utf-8")
+
+
+def test_each_criterion_chooses_its_epoch(tmp_path, capsys):
+    write_seed(tmp_path / "seed6", [(4.1, 2.5), (4.2, 2.4)], [38, 39])
+    write_seed(tmp_path / "seed10", [(4.2, 2.5), (4.1, 2.4)], [39, 38])
+    after_training.main([str(tmp_path)])
+    printed = capsys.readouterr().out
+    for line in (
+        "| total loss | 31, 32 | 30.50 ± 0.71 |",
+        "| NLL | 32, 32 | 31.00 ± 0.00 |",
+        "| BLEU | 32, 31 | 30.50 ± 0.71 |",
+    ):
+        assert line in printed
+    assert "| GRET | 1.00 ± 0.00 | 0.00 ± 0.00 |" in printed  # the mean of 0, 1 and 2
