@@ -62,7 +62,9 @@ ALLOWED = {
         },
     },
     EXPERIMENTS: {
-        **dict.fromkeys(("authors_layer", "benchmarks", "claims", "compare_forks", "gradient_norms"), set()),
+        **dict.fromkeys(
+            ("after_training", "authors_layer", "benchmarks", "claims", "compare_forks", "gradient_norms"), set()
+        ),
         **dict.fromkeys(("pack_results", "tables"), set()),
         "reproduce": {"tables"},
         "synthetic_text": set(),
