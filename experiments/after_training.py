@@ -99,7 +99,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
         return
     seeds = sorted(args.folder.glob("seed*"), key=lambda folder: int(folder.name.removeprefix("seed")))
     print_choices(seeds)
-    print_iterations(seeds)
+    # A seed of which not all is measured yet counts in the tables that have it.
+    print_iterations([folder for folder in seeds if (folder / "iterations-test2.csv").exists()])
     print_formats([folder for folder in seeds if (folder / "formats.csv").exists()])
 
 

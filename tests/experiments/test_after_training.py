@@ -38,3 +38,14 @@ def test_each_criterion_chooses_its_epoch(tmp_path, capsys):
     ):
         assert line in printed
     assert "| GRET | 1.00 ± 0.00 | 0.00 ± 0.00 |" in printed  # the mean of 0, 1 and 2
+
+
+def test_a_seed_counts_in_the_tables_that_it_has(tmp_path, capsys):
+    for seed in (6, 7):
+        write_seed(tmp_path / f"seed{seed}", [(4.1, 2.5), (4.2, 2.4)], [38, 39])
+    for split in after_training.TESTS:
+        (tmp_path / f"seed7/iterations-{split}.csv").unlink()
+    after_training.main([str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "| NLL | 32, 32 | 31.00 ± 0.00 |" in printed
+    assert "| GRET | 1.00 | 0.00 |" in printed
