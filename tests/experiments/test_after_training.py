@@ -1,12 +1,6 @@
 """The tables of what is chosen after a training: experiments/after_training.py."""
 
-import importlib.util
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("after_training", ROOT / "experiments/after_training.py")
-after_training = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(after_training)
+from experiments import after_training
 
 ITERATIONS = "system,option,iterations,trained_with,bleu,nll\nGRET,x,1,3,{},2.3\nGRET,x,3,3,30,2.3\n"
 
