@@ -84,7 +84,7 @@ class Check:
         self.faults: dict[tuple[str, str], Fault] = {}
         self.splits: dict[str, Split] = {}
         self.notes = [] if self.final else [UNSEEN]
-        self._held_out: dict[str, dict[Hashable, int]] = {}  # split → pair → its first line
+        self._held_out: dict[str, dict[Hashable, list[int]]] = {}  # split → pair → its lines
         self._repeated: dict[str, list[int]] = {}  # split → its lines whose pairs are also in train
 
     def run(self) -> None:
@@ -165,11 +165,11 @@ class Check:
         for number, pair in enumerate(zip_longest(*sides), 1):  # to the end of both sides
             equal += comparable and pair[0] == pair[1]
             if not split.startswith("train"):
-                self._held_out.setdefault(split, {}).setdefault(pair, number)
+                self._held_out.setdefault(split, {}).setdefault(pair, []).append(number)
                 continue
             for other, lines in self._held_out.items():
                 if pair in lines:
-                    self._repeated.setdefault(other, []).append(lines.pop(pair))
+                    self._repeated.setdefault(other, []).extend(lines.pop(pair))
         if equal >= LEAST_EQUAL and 10 * equal > 9 * first.sentences:
             problem = f"source and target are equal in {equal} of {first.sentences} lines: binarise a text and its "
             self._note(self.bin / f"{split}.*.idx", f"{problem}translation")

@@ -174,6 +174,16 @@ def test_every_changed_byte_of_binarised_data_is_found(sound, tmp_path, draw):
     assert main(["check-data", str(folder)]) == 1
 
 
+def test_a_pair_that_is_repeated_counts_as_often_as_it_is_scored(command, sound, tmp_path):
+    train, other = TEXT["train"][0], ("d d", "d und")
+    write(tmp_path / "bpe", {**TEXT, "test": [train, other, train, train]})
+    dictionaries = ["--srcdict", sound / "bin/dict.en.txt", "--tgtdict", sound / "bin/dict.de.txt"]
+    binarise(tmp_path / "bpe", tmp_path / "bin", *dictionaries)
+    result = command("check-data", tmp_path, "--most-overlap", 50)
+    assert result.out.startswith("test     4 pairs, 3 of them in train;")
+    assert "bpe/test, line 1: the pair is also in train" in result.out and "(and 2 more lines)" in result.out
+
+
 @pytest.mark.parametrize("has_text", [True, False])
 def test_wrong_sentences_are_named(command, sound, tmp_path, has_text):
     wrong = [("e f g h", "d"), ("", "d"), ("a " * 30, "d"), ("a <pad>", "d"), ("", "d"), ("a d", "d")]
