@@ -90,6 +90,11 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
             print(f"{program}: warning: {warning}", file=sys.stderr)
 
 
+def _number(name: str) -> int:
+    """The number of a text: 0 of test, 10 of test10. fairseq-preprocess names texts by their order."""
+    return int(name.lstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+
+
 def _require_protected(protected: Sequence[str], dictionaries: Sequence[Path]) -> None:
     """Refuse a word of --protect that is in no dictionary: it would be unknown."""
     known = {line.rpartition(b" ")[0].decode() for file in dictionaries for line in file.read_bytes().split(b"\n")}
@@ -212,7 +217,7 @@ class _Preparation:
         words += self._dictionary_options()
         for split, option in (("train", "--trainpref"), ("valid", "--validpref"), ("test", "--testpref")):
             files = (self.path / self.last).glob(f"{split}*.{self.source}")
-            names = sorted(file.name.rpartition(".")[0] for file in files) or [split]
+            names = sorted((file.name.rpartition(".")[0] for file in files), key=_number) or [split]
             words += [option, ",".join(f"{self.last}/{name}" for name in names)]  # bpe/test,bpe/test1,…
         # fairseq-preprocess does its own share after those of the other processes. One more keeps all cores busy.
         return [*words, "--workers", str(cores() + 1), "--destdir", out]
