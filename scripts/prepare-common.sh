@@ -7,7 +7,7 @@ source "${BASH_SOURCE[0]%/*}/common.sh"
 
 workers=$(($(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) + 1)) # fairseq-preprocess does its own share after theirs
 command_line=$program$(printf " '%s'" "${@//\'/\'\\\'\'}")
-from='' limit='' codes='' dict='' cwmt='' bpe=subword-nmt unknown_up_to=5 made=()
+from='' limit='' codes='' dict='' cwmt='' part='' log='' bpe=subword-nmt unknown_up_to=5 made=()
 export CAPSULE_PROGRAM=$program # how the steps name themselves
 exec {terminal}>&2 # while a stage runs, standard error is its log
 
