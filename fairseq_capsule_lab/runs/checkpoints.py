@@ -81,15 +81,16 @@ def _require(count: int, checkpoints: Sequence[Any], needed: str) -> None:
 def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, ...]]:
     """The checkpoint that translates, and the command that makes it if it is missing or outdated.
 
-    `choice` is last:N, best:N, or a file in the folder.
+    `choice` is last:N, best:N, one of them with :updates for the checkpoints of updates, or a file in the folder.
     """
     if Path(choice).name == choice and (folder.path / choice).is_file():  # tables read what is in the folder
         return folder.path / choice, ()
-    many = re.fullmatch(r"(last|best):([1-9][0-9]*)", choice)
+    many = re.fullmatch(r"(last|best):([1-9][0-9]*)(:updates)?", choice)
     if not many:
-        raise UserError(f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}")
+        raise UserError(f"--checkpoints {choice}: not last:N, best:N, last:N:updates or a file in {folder.path}")
     kind, number = many[1], int(many[2])
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
+    pool = UPDATE if many[3] else pool
     _require(number, range(folder.count(pool)), f"{folder.path}: checkpoints ({pool})")
     updates = pool == UPDATE
     average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
@@ -105,10 +106,13 @@ def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
     It is the average of the checkpoints that the configuration keeps, or of as many as exist; without any, the best.
     """
     epochs = settings.get("checkpoint.keep_last_epochs")
-    kept = settings.get("checkpoint.keep_interval_updates", 0) if epochs is None else epochs
-    pool = _last(folder)
+    of_updates = settings.get("checkpoint.keep_interval_updates", 0)
+    kept = of_updates if epochs is None else epochs
+    pool = UPDATE if epochs is None and of_updates > 0 and folder.count(UPDATE) else _last(folder)
     number = min(kept, folder.count(pool))
     choice = f"last:{number}" if number > 0 else "checkpoint_best.pt"
+    if number > 0 and pool != _last(folder):
+        choice += ":updates"
     if number != kept:
         problem = f"{folder.path} has {number} of the {kept} checkpoints that are averaged by default"
         return choice, f"{problem}; using {choice}"
