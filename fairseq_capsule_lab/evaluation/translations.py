@@ -152,6 +152,9 @@ def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]],
             yield f"{system.path}: lower-cased, but the reference is not; use --lowercase to ignore case"
     expected = [line for lines in references for line in lines]
     for system in systems:
+        if not system.tokenised and any(map(_ESCAPE, system.sentences)) and not any(map(_ESCAPE, expected)):
+            text = "read as plain text, but it has escapes of Moses (&apos;), and the reference has none"
+            yield f"{system.path}: {text}; give --tokenized yes"
         for kind, found, other in _WRITTEN:
             here, there = (any(map(found, lines)) for lines in (system.sentences, expected))
             if here != there and any(map(other, system.sentences if there else expected)):
@@ -168,6 +171,7 @@ def _is_decomposed(line: str) -> bool:
 
 # What one side may have and the other not, as after Moses; whether a line has it; what a line of the other side has.
 _Found = Callable[[str], object]
+_ESCAPE = re.compile("&(apos|quot|amp|lt|gt|#91|#93|#124);").search
 _WRITTEN: Sequence[Tuple[str, _Found, _Found]] = (
     ("characters that are not composed (NFC)", _is_decomposed, re.compile(r"[^\x00-\x7f]").search),
     ("typographic quotes", re.compile("[‘’“”„«»]").search, re.compile("[\"']").search),

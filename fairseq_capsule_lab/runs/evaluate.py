@@ -14,6 +14,7 @@ from capsule_routing.errors import UserError, one_line
 from capsule_routing.text.folders import language_pairs, settings_of
 from capsule_routing.text.languages import bleu
 from fairseq_capsule_lab import defaults, values
+from fairseq_capsule_lab.evaluation.json_files import read_object
 from fairseq_capsule_lab.files import replace_file
 from fairseq_capsule_lab.manifests import count_lines, fingerprint
 from fairseq_capsule_lab.processes import output_of, require_tools, show
@@ -138,6 +139,7 @@ class EvaluationRun:
         self.splits = [split for names in args.split or ["test"] for split in names.split(",")]
         for split in self.splits:
             self._require_texts(split, args.against)
+            self._require_same_form(split, data)
         differences = sorted({note for split in self.splits if (note := self._other_decoding(split))})
         self.checkpoint, self.average = chosen_checkpoint(folder, args.checkpoints or choice)
         self.parts = folder.checkpoints()  # newest first
@@ -156,6 +158,21 @@ class EvaluationRun:
             raise UserError(f"{self.reference(split)}: no such reference; prepare the data again")
         if self.against and not (self.against / split / "generate.out").is_file():
             raise UserError(f"{against}: '{split}' was not evaluated; evaluate it first, with the same options")
+
+    def _require_same_form(self, split: str, data: Path) -> None:
+        """Refuse to compare with a run whose text was tokenised or split otherwise: both are read in the same way."""
+        if not self.against:
+            return
+        scores = read_object(self.against / split / "scores.json") or {}
+        words = _tokenised(data, self.source)
+        ours = {"--tokenized": "auto", "--remove-bpe": "auto", **dict(zip(words[::2], words[1::2]))}
+        for option, own in ours.items():
+            other = scores.get(option[2:].replace("-", "_")) or "auto"
+            if own != other and (option == "--remove-bpe" or "auto" not in (own, other)):
+                raise UserError(
+                    f"{self.against / split} was scored with {option} {other}, and the text of {data} needs {own}; "
+                    "compare the two by fairseq-capsule report"
+                )
 
     def _scoring(self, args: EvaluationArguments, data: Path) -> list[str]:
         """The options of `fairseq-capsule score`. A missing library is refused here, before the translation."""

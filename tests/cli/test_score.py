@@ -193,6 +193,15 @@ def test_sides_that_are_written_differently_are_noted_not_changed(command, tmp_p
         assert "perfect" not in command("score", pair[0], pair[0]).err
 
 
+def test_pieces_of_tokenised_words_are_noted(command, tmp_path):
+    output = ["T-0\t▁Er ▁sagt ▁: ▁&quot; ▁Niemand ▁. ▁&quot;", "H-0\t0\t▁Er ▁sagt ▁: ▁&quot; ▁Nie mand ▁. ▁&quot;"]
+    pair = write(tmp_path / "out", output), write(tmp_path / "test.de", ['Er sagt: "Niemand."'])
+    assert "give --tokenized yes" in command("score", *pair).err
+    told = command("score", *pair, "--tokenized", "yes", "--json")
+    assert "--tokenized yes" not in told.err
+    assert json.loads(told.out)["scores"]["detokenised_bleu"]["score"] == pytest.approx(100)
+
+
 @pytest.mark.parametrize(
     "options, line",
     [

@@ -85,6 +85,32 @@ def test_translations_by_another_search_are_noted(planned, tmp_path):
         assert note == f"{other} was translated with {key} {own[key]}, not {key} {value}"
 
 
+@pytest.mark.parametrize(
+    "own, other, refused",
+    [
+        ({"tokenise": "moses"}, {"tokenized": "no", "remove_bpe": None}, "--tokenized no, and"),
+        ({"tokenise": "none"}, {"tokenized": "yes", "remove_bpe": None}, "--tokenized yes, and"),
+        ({"tokenise": "characters"}, {"tokenized": "no", "remove_bpe": None}, "--remove-bpe auto, and"),
+        ({"tokenise": "none"}, {"tokenized": "no", "remove_bpe": "sentencepiece"}, "--remove-bpe sentencepiece, and"),
+        ({"tokenise": "moses"}, {"tokenized": "yes", "remove_bpe": None}, ""),
+        ({}, {"tokenized": "yes", "remove_bpe": None}, ""),
+        ({"tokenise": "moses"}, {"tokenized": "auto", "remove_bpe": None}, ""),
+    ],
+)
+def test_a_run_on_text_of_another_form_is_not_compared_with(planned, tmp_path, own, other, refused):
+    planned()
+    folder = tmp_path / "other/evaluation/test"
+    folder.mkdir(parents=True)
+    (folder / "generate.out").touch()
+    (folder / "scores.json").write_text(json.dumps(other))
+    (tmp_path / "data/settings.json").write_text(json.dumps({"script": "prepare.sh", **own}))
+    plan = planned(against=tmp_path / "other")
+    if not refused:
+        assert plan.against
+    else:
+        assert f"was scored with {refused}" in plan and plan.endswith("compare the two by fairseq-capsule report")
+
+
 def test_corrected_references_are_scored_again(run, planned, tmp_path):
     plan = planned()
     folder = plan.results / "test"
@@ -121,6 +147,20 @@ def test_ngrams_are_blocked_by_a_task_that_can(run, planned):
     run.write_settings(Settings({**CONFIG, "generation": {"max_len_b": 60, "no_repeat_ngram_size": 2}}))
     search = planned().search
     assert (search.longest, search.blocked, planned(no_repeat_ngram_size=0).search.blocked) == (60, 2, 0)
+
+
+def test_checkpoints_of_updates_are_averaged_if_the_configuration_keeps_those(run, planned):
+    run.write_settings(Settings({**CONFIG, "checkpoint": {"keep_interval_updates": 2}}))
+    for update in (100, 200, 300):
+        (run.path / f"checkpoint_1_{update}.pt").touch()
+    plan = planned()
+    assert plan.checkpoint.name == "checkpoint_avg_last2_updates.pt" and plan.notes == []
+    assert plan.average[1:6] == ("average", str(run.path), "--last", "2", "--updates")
+    assert planned(checkpoints="last:2").checkpoint.name == "checkpoint_avg_last2.pt"
+    assert planned(checkpoints="last:3:updates").average[3:6] == ("--last", "3", "--updates")
+    assert planned(checkpoints="best:2:updates").average[3:6] == ("--best", "2", "--updates")
+    run.write_settings(Settings({**CONFIG, "checkpoint": {"keep_interval_updates": 2, "keep_last_epochs": 3}}))
+    assert planned().checkpoint.name == "checkpoint_avg_last3.pt"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +211,7 @@ def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N or a"),
+        ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N, la"),
         ({"results": "../b/evaluation"}, "--results must be a name"),
         ({"split": ["test", "test9"]}, "no split 'test9'"),
         ({"against": Path("nothing")}, "nothing: 'test' was not evaluated; evaluate it first"),
