@@ -2,7 +2,7 @@
 # Create .venv, and install this checkout and sets of packages there with the versions of constraints.txt.
 # Usage: [PYTHON=python3.13] [FAIRSEQ=source] scripts/install.sh [SET...]
 #
-#   SET                an extra of pyproject.toml, such as train, plot, test, lint, docs, package (dev: all of them)
+#   SET                an extra of pyproject.toml, such as train, plot, test, lint, docs, package (dev: all of them but japanese and korean)
 #   PYTHON=PROGRAM     the Python of a new .venv
 #   FAIRSEQ=source     compile fairseq-fixed; FAIRSEQ=wheel: take the wheel of ve-fairseq. Otherwise the fairseq of .venv is
 #                      kept, and a new .venv gets the wheel where this system has one
@@ -22,7 +22,9 @@ flock "$lock"
 missing=()
 for set in "${@:-dev}"; do
     grep -q "^$set = \[" pyproject.toml || die "$set is no extra of pyproject.toml (see --help)"
-    [[ $(cat ".venv/installed/$set" 2>/dev/null) == "$required" || $(cat .venv/installed/dev 2>/dev/null) == "$required" ]] ||
+    with=dev
+    [[ $set != japanese && $set != korean ]] || with=$set # dev leaves them out
+    [[ $(cat ".venv/installed/$set" 2>/dev/null) == "$required" || $(cat ".venv/installed/$with" 2>/dev/null) == "$required" ]] ||
         missing+=("$set")
 done
 

@@ -1,8 +1,10 @@
 """scripts/install.sh, in a checkout whose Python is a stub. Nothing is installed."""
 
 import os
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,26 @@ def test_a_set_is_installed_once(checkout):
     assert install(checkout, "train") == (0, "", [])
     assert "--editable .[lint]" in install(checkout, "train", "lint")[2][-1]
     assert "--editable .[dev]" in install(checkout)[2][-1]
-    assert install(checkout, "docs") == (0, "", [])  # dev contains all sets
+    assert install(checkout, "docs") == (0, "", [])  # dev contains it
+
+
+def test_what_dev_leaves_out_is_installed_beside_it(checkout):
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    of_dev, names = set(), {"dev"}
+    while names:
+        name = names.pop()
+        of_dev.add(name)
+        text = " ".join(extras[name])
+        names |= {part for inner in re.findall(r"fairseq-capsule\[(.*?)\]", text) for part in inner.split(",")} - of_dev
+    install(checkout)
+    asked = {name: install(checkout, name)[2] for name in extras}
+    assert (
+        {name for name, calls in asked.items() if calls}
+        == {"japanese", "korean"}
+        == extras.keys() - of_dev - {"fairseq"}
+    )
 
 
 def test_a_torchaudio_that_does_not_load_is_removed(checkout):
