@@ -52,7 +52,7 @@ ALLOWED = {
         "stages": {"files", "manifests", "processes"},
         "evaluation": {"values", "files"},
         "analysis": {"values", "files", "evaluation"},
-        "runs": {"defaults", "values", "files", "processes", "manifests", "stages"},
+        "runs": {"defaults", "values", "files", "processes", "manifests", "stages", "evaluation"},
         "corpora": {"defaults", "values", "files", "processes", "manifests", "stages"},
         "export": {"values", "files", "runs"},
         "pages": {"defaults", "values", "files", "evaluation", "analysis", "runs"},
