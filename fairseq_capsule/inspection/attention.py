@@ -133,7 +133,10 @@ def explain(
     q, k, _ = attention.factors(x, mask)
     logits = q @ k.transpose(2, 3)
     routing = routing_of(attention)
-    vertical, horizontal = (None, None) if routing is None else routing.capsules(logits, mask, factors=(q, k))
+    vertical = horizontal = None
+    if routing is not None:
+        routed = attention.changed(logits, mask, (q, k), until=routing)
+        vertical, horizontal = routing.capsules(routed, mask, factors=(q, k) if routed is logits else None)
     if len(attention.changes_logits) == 1 and routing is not None:
         changed = sum((part for part in (vertical, horizontal) if part is not None), logits)
     else:

@@ -58,7 +58,8 @@ class AttentionRoutingInspection(Inspection):
             routing = attention.routing_of(self_attn)
             if routing is not None:
                 q, k, _ = self_attn.factors(state, padding)
-                parts = routing_statistics(routing, q @ k.transpose(2, 3), padding)
+                logits = self_attn.changed(q @ k.transpose(2, 3), padding, (q, k), until=routing)
+                parts = routing_statistics(routing, logits, padding)
                 statistics += [{f"{side}_{name}": mean for name, mean in part.items()} for part in parts]
         return added_up(statistics)
 

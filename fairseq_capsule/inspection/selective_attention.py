@@ -62,7 +62,8 @@ def _masked(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[s
         selection = getattr(self_attn, "selective_attention", None)
         if isinstance(selection, SelectiveAttention):
             q, k, _ = self_attn.factors(state, padding)
-            masked = selection.masked(q @ k.transpose(2, 3), padding)
+            logits = self_attn.changed(q @ k.transpose(2, 3), padding, (q, k), until=selection)
+            masked = selection.masked(logits, padding)
             seen = ~(padding[:, None, None, :] | padding[:, None, :, None])
             sides.setdefault(side, []).append((number, masked, seen.tril() if selection.causal else seen))
     return sides

@@ -103,10 +103,22 @@ class SplitAttention(MultiheadAttention):
             self._set_input_buffer(incremental_state, saved)
         return incremental_state
 
-    def changed(self, logits: Tensor, key_padding_mask: Optional[Tensor], factors: Tuple[Tensor, Tensor]) -> Tensor:
-        """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors."""
+    def changed(
+        self,
+        logits: Tensor,
+        key_padding_mask: Optional[Tensor],
+        factors: Tuple[Tensor, Tensor],
+        until: Optional[nn.Module] = None,
+    ) -> Tensor:
+        """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors.
+
+        With `until`, which is one of the parts, they are what this part reads.
+        """
         for index, name in enumerate(self.changes_logits):
-            logits = getattr(self, name)(logits, key_padding_mask, factors=None if index else factors)
+            part = getattr(self, name)
+            if part is until:
+                break
+            logits = part(logits, key_padding_mask, factors=None if index else factors)
         return logits
 
     def factors(

@@ -62,6 +62,18 @@ class Halved(Scaled):
         return source._replace(states=source.states[:, ::2], padding_mask=source.padding_mask[:, ::2])
 
 
+class Doubles(nn.Module):
+    def forward(self, logits, padding_mask, factors):
+        return 2 * logits
+
+
+class DoubledLogits(Scaled):
+    def attention(self, config, place):
+        return {"logits": Doubles()} if place.kind == "self" else {}
+
+    encoder, decoder = Mechanism.encoder, Mechanism.decoder
+
+
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
     monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
@@ -90,6 +102,22 @@ def test_the_gate_and_the_capsules_are_those_of_the_forward_pass(monkeypatch):
     words = batch["net_input"]
     mean = gather_statistics(model, words["src_tokens"], words["prev_output_tokens"])["global_representation"]["gate"]
     torch.testing.assert_close(mean.total / mean.number, gates[0].mean().detach())
+
+
+def test_the_masks_are_those_of_logits_that_another_mechanism_changed():
+    extending.add_mechanism(DoubledLogits(), before="selective_attention")
+    model = build("scaled_transformer_tiny", {"selective_attention": "both"})
+    subtracted = {"encoder": [], "decoder": []}
+    for side, masks in subtracted.items():
+        for layer in getattr(model, side).layers:
+            layer.self_attn.selective_attention.register_forward_hook(
+                lambda _, logits, changed, masks=masks: masks.append((logits[0] - changed)[0, 0].detach())
+            )
+    logits_of(model, make_batch([SENTENCE]))
+    expected = {side: torch.stack(masks) for side, masks in subtracted.items()}
+    arrays = gather_arrays(model, Sentence(SENTENCE["source"][None], SENTENCE["target"][None], *WORDS))
+    for side, masks in expected.items():
+        np.testing.assert_allclose(arrays[f"{side}_masks"].values, masks, atol=1e-5)
 
 
 def test_the_iterations_of_any_mechanism_can_be_analysed():

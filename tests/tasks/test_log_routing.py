@@ -91,15 +91,31 @@ def test_shares_of_contents_sum_to_one():
     assert "routing_past_future_past" not in means(build("gdr_transformer_base", {"past_future": "attn"}), SENTENCES)
 
 
-def test_attention_norms_are_those_that_the_model_adds():
-    model = build("capsule_transformer")
-    net_input = make_batch(SENTENCES)["net_input"]
+@pytest.mark.parametrize("selective", ["none", "both"])
+def test_attention_norms_are_those_that_the_model_adds(selective):
+    """Selective attention changes the logits before they are routed."""
+    model = build("capsule_transformer", {"selective_attention": selective, "query_key_norm": selective})
+    net_input, added = make_batch(SENTENCES)["net_input"], []
+    hooks = [
+        module.register_forward_hook(lambda _, logits, routed: added.append(routed - logits[0]))
+        for module in model.modules()
+        if isinstance(module, AttentionRouting)
+    ]
+    with torch.no_grad():
+        model(**net_input)
+    for hook in hooks:
+        hook.remove()
     sums = routing_sums(model, net_input)
     source, previous = net_input["src_tokens"], net_input["prev_output_tokens"]
     explained = {
         "encoder": (encoder_attention(model, source), source),
         "decoder": ([own for own, _ in decoder_attention(model, source, previous)], previous),
     }
+    shown = [layer for layers, _ in explained.values() for layer in layers]
+    assert len(shown) == len(added) == 4
+    for layer, expected in zip(shown, added):
+        capsules = layer.horizontal if layer.vertical is None else layer.vertical + layer.horizontal
+        torch.testing.assert_close(capsules, expected, rtol=1e-4, atol=1e-5)
     for side, (layers, tokens) in explained.items():
         for part in ("vertical", "horizontal") if side == "encoder" else ("horizontal",):
             capsules = torch.stack([getattr(layer, part) for layer in layers], 1)  # [B, layers, H, L, K]
