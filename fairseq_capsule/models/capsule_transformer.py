@@ -42,6 +42,10 @@ class CapsuleTransformerConfig(
         config = self.with_decoder_sizes()
         for side in ("encoder", "decoder"):
             config.kept_layers(side)
+        if self.merge_src_tgt_embed and not self.share_all_embeddings:  # beside this one fairseq ignores it
+            problem = "it changes the dictionaries, so no data fits the checkpoints"
+            remedy = "leave it out, and give --share-all-embeddings with a joined dictionary"
+            raise UserError(f"--merge-src-tgt-embed: {problem}; {remedy}")
         registry.check_mechanisms(config)
 
 

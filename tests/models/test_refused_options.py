@@ -53,6 +53,11 @@ def test_values_out_of_range_are_named(arch):
         ),
         (
             "capsule_transformer",
+            {"merge_src_tgt_embed": True},
+            "--merge-src-tgt-embed: it changes the dictionaries, so no data fits the checkpoints; leave it out, and",
+        ),
+        (
+            "capsule_transformer",
             {"encoder_layers_to_keep": "0,0"},
             "--encoder-layers-to-keep: '0,0' must name different layers",
         ),
