@@ -140,7 +140,8 @@ class CapsuleTranslationTask(TranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
 
-        With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
+        With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError. A
+        training that goes on from its own checkpoint reads no baseline, which may have changed, or be gone.
         """
         check_ranges(self.cfg, CapsuleTranslationConfig)
         if self.cfg.eval_bleu and not from_checkpoint:
@@ -160,14 +161,15 @@ class CapsuleTranslationTask(TranslationTask):
         if restored:
             self._refuse_other(restored.path, state)
             refuse_ended_training(restored, state, options, _options_of(cfg, "optimization"))
-        path = None if from_checkpoint else self.cfg.init_from_baseline
+        own = restored if restored and not restored.option else None
+        path = None if from_checkpoint or own else self.cfg.init_from_baseline
         baseline = read_checkpoint(path) if path else {}
         if path:
             self._refuse_other(f"--init-from-baseline {path}", baseline)
         if self.cfg.like_baseline and not from_checkpoint:
-            if not path:
+            if not self.cfg.init_from_baseline:
                 raise UserError("--like-baseline needs --init-from-baseline, which names the checkpoint")
-            take_architecture(cfg, path, baseline)
+            take_architecture(cfg, own.path if own else self.cfg.init_from_baseline, state if own else baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
         if not from_checkpoint:

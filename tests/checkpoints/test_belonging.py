@@ -175,6 +175,22 @@ def test_the_own_last_checkpoint_counts_first(place, states):
         (new / "checkpoint_last.pt").unlink()
 
 
+@pytest.mark.parametrize("like", [False, True])
+def test_a_fine_tuning_goes_on_without_its_baseline(place, states, like):
+    """The own checkpoint has its parameters, and its sizes."""
+    last, gone = place.folder / "new/checkpoint_last.pt", place.folder / "gone.pt"
+    last.parent.mkdir(exist_ok=True)
+    torch.save(states["ours"], last)
+    given = {"like_baseline": True, "encoder_ffn_embed_dim": 28} if like else {}
+    try:
+        model = build(place, "capsule_transformer_tiny", gone, **given)
+    finally:
+        last.unlink()
+    assert model.encoder.layers[0].fc1.weight.shape == states["ours"]["model"]["encoder.layers.0.fc1.weight"].shape
+    with pytest.raises(OSError, match="gone.pt"):
+        build(place, "capsule_transformer_tiny", gone)
+
+
 @pytest.mark.parametrize("start", STARTS)
 def test_a_plain_model_is_named_as_a_baseline(place, states, start):
     path = place.write("plain.pt", states["fairseq's"])
