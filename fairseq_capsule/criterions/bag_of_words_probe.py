@@ -17,6 +17,7 @@ from capsule_routing.modules.layers import feed_forward
 from fairseq_capsule.models.outputs import encoder_states, evaluating, output_embeddings
 from fairseq_capsule.options import setting
 
+NAME = "bag_of_words_probe"
 READS = ChoiceEnum(["global", "last", "mean"])
 TOPS = (200, 500, 1000)
 
@@ -28,7 +29,7 @@ class BagOfWordsProbeConfig(FairseqDataclass):
     )
 
 
-@register_criterion("bag_of_words_probe", dataclass=BagOfWordsProbeConfig)
+@register_criterion(NAME, dataclass=BagOfWordsProbeConfig)
 class BagOfWordsProbe(FairseqCriterion):
     """Train a feed-forward predictor of the target's words on a frozen model.
 

@@ -58,9 +58,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
         check_ranges(cfg, RoutingLossesConfig)
         self.cfg = cfg
-        self.given = _parsed(cfg.loss_weights)
-        self.weights = {name: weight for mechanism in mechanisms() for name, weight in mechanism.loss_weights.items()}
-        self.weights.update(self.given, bow=cfg.bow_weight, bca=cfg.bca_weight)
+        self.given, self.weights = _parsed(cfg.loss_weights), weights_of_losses(cfg)
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
@@ -164,6 +162,12 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             if number:
                 total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)
                 metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
+
+
+def weights_of_losses(cfg: Any) -> Dict[str, float]:
+    """Return the weight of each loss of a registered mechanism, by name, with the options of this criterion."""
+    weights = {name: weight for mechanism in mechanisms() for name, weight in mechanism.loss_weights.items()}
+    return {**weights, **_parsed(cfg.loss_weights), "bow": cfg.bow_weight, "bca": cfg.bca_weight}
 
 
 def freeze_loss_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:

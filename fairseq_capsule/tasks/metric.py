@@ -2,16 +2,22 @@
 
 from typing import Any, Optional
 
+from fairseq.dataclass.utils import merge_with_parent
 from omegaconf import DictConfig, OmegaConf
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
+from fairseq_capsule.criterions.bag_of_words_probe import NAME as PROBE
+from fairseq_capsule.criterions.bag_of_words_probe import TOPS
+from fairseq_capsule.criterions.routing_losses import NAME as ROUTING_LOSSES
+from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig, weights_of_losses
 
 # Metrics that rise, each with the option that computes it. A loss and a perplexity fall.
 RISING = {
     "bleu": "--eval-bleu",
     "accuracy": "--report-accuracy",
     **dict.fromkeys(ROUGE_TYPES, "--eval-rouge"),
+    **dict.fromkeys((f"bag_recall_{top}" for top in TOPS), f"--criterion {PROBE}"),
 }
 
 
@@ -41,11 +47,26 @@ def check_metric(task: Any) -> None:
     if not up and maximised:
         remedy = "leave --maximize-best-checkpoint-metric out"
         raise UserError(f"--best-checkpoint-metric {metric}: the best checkpoint has the lowest one; {remedy}")
+    criterion = _criterion(task)
+    name = getattr(criterion, "_name", None)
+    if name == PROBE and not up and metric != "loss":
+        raise UserError(f"--best-checkpoint-metric {metric}: --criterion {PROBE} computes none; give loss")
+    if name == ROUTING_LOSSES:
+        weights = weights_of_losses(merge_with_parent(RoutingLossesConfig(), criterion))
+        if not weights.get(metric.removesuffix("_loss"), 1):
+            problem = "its weight is 0, so nothing computes it"
+            raise UserError(f"--best-checkpoint-metric {metric}: {problem}; give nll_loss")
+
+
+def _criterion(task: Any) -> Any:
+    """Return the options of the criterion of a training, None if they are not known."""
+    root = task._get_root() if isinstance(task, DictConfig) else None
+    return None if root is None else OmegaConf.select(root, "criterion")
 
 
 def _computes(task: Any, option: str) -> bool:
+    criterion = _criterion(task)
+    if option.startswith("--criterion "):
+        return getattr(criterion, "_name", None) == option.removeprefix("--criterion ")
     name = option[2:].replace("-", "_")
-    if hasattr(task, name):
-        return bool(getattr(task, name))
-    root = task._get_root() if isinstance(task, DictConfig) else None
-    return bool(root is not None and OmegaConf.select(root, f"criterion.{name}"))
+    return bool(getattr(task, name, None) or getattr(criterion, name, None))

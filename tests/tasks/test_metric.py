@@ -6,14 +6,20 @@ import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import TASK_REGISTRY, setup_task
+from omegaconf import OmegaConf
 
 from capsule_routing.errors import UserError
 from capsule_routing.text.rouge import ROUGE_TYPES
+from fairseq_capsule.criterions.routing_losses import NAME as ROUTING_LOSSES
+from fairseq_capsule.mechanisms import register_mechanism, registry
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask
 from fairseq_capsule.tasks.metric import RISING, check_metric
+from tests.criterions.test_routing_losses import MeanLength
 from tests.zoo import make_task
 
 MAXIMIZE = "--maximize-best-checkpoint-metric"
+PROBE = ["--criterion", "bag_of_words_probe"]
+GUIDED = ["--criterion", ROUTING_LOSSES]
 OURS = sorted(name for name, kind in TASK_REGISTRY.items() if issubclass(kind, CapsuleTranslationTask))
 
 
@@ -44,6 +50,14 @@ def set_up(data, task, *words, **given):
         (["bleu", "--eval-bleu", MAXIMIZE], None),
         (["accuracy", "--criterion", "label_smoothed_cross_entropy", "--report-accuracy", MAXIMIZE], None),
         (["nll_loss"], None),
+        (["bag_recall_500", *PROBE], f"--best-checkpoint-metric bag_recall_500 needs {MAXIMIZE}"),
+        (["bag_recall_1000", MAXIMIZE], "bag_recall_1000 needs --criterion bag_of_words_probe$"),
+        (["bag_recall_200", *PROBE, MAXIMIZE], None),
+        (["nll_loss", *PROBE], "nll_loss: --criterion bag_of_words_probe computes none; give loss"),
+        (["ppl", *PROBE], "ppl: --criterion bag_of_words_probe computes none; give loss"),
+        (["loss", *PROBE], None),
+        (["bow_loss", *GUIDED, "--bow-weight", "0"], "bow_loss: its weight is 0, so nothing computes it; give nll"),
+        (["bca_loss", *GUIDED, "--bow-weight", "0"], None),
         (["routing_past_future_entropy", MAXIMIZE], None),
     ],
 )
@@ -62,4 +76,18 @@ def test_rouge_belongs_to_summaries():
         task = Namespace(best_checkpoint_metric=metric, maximize_best_checkpoint_metric=True)
         with pytest.raises(UserError, match=f"{metric} needs --eval-rouge$"):
             check_metric(task)
-    assert RISING.keys() == {"bleu", "accuracy", *ROUGE_TYPES}
+    assert RISING.keys() == {"bleu", "accuracy", *ROUGE_TYPES, *(f"bag_recall_{top}" for top in (200, 500, 1000))}
+
+
+@pytest.mark.parametrize("weights, message", [("mean_length:0", "mean_length_loss: its weight is 0"), ("", None)])
+def test_a_loss_of_another_package_has_a_weight(weights, message, monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTRY", list(registry._REGISTRY))
+    register_mechanism(MeanLength())
+    metric = {"best_checkpoint_metric": "mean_length_loss", "maximize_best_checkpoint_metric": False}
+    # as in a configuration of Hydra: without the options that are not given
+    whole = OmegaConf.create({"task": metric, "criterion": {"_name": ROUTING_LOSSES, "loss_weights": weights}})
+    if message is None:
+        check_metric(whole.task)
+    else:
+        with pytest.raises(UserError, match=message):
+            check_metric(whole.task)
