@@ -97,10 +97,10 @@ class PastFutureInspection(Inspection):
 def tokens_after(previous: Tensor, padding: Tensor) -> Tensor:
     """Return the target `[B, T]` of the tokens that the decoder reads, which begin with the end-of-sentence token.
 
-    `previous` is padded on the right; `padding` `[B, T]` is True there.
+    `previous` is padded on either side; `padding` `[B, T]` is True there.
     """
-    last = (~padding).sum(1, keepdim=True) - 1
-    return previous.roll(-1, 1).scatter(1, last, previous[:, :1])
+    first, last = _ends(padding)
+    return previous.roll(-1, 1).scatter(1, last, previous.gather(1, first))
 
 
 def moved_words(past: Tensor, future: Tensor, padding: Tensor, target_padding: Tensor) -> Mean:
@@ -112,10 +112,16 @@ def moved_words(past: Tensor, future: Tensor, padding: Tensor, target_padding: T
         past, future: shares `[B, T, I]` of each source word before each step.
         padding: `[B, I]`, `target_padding`: `[B, T]`; True marks padding.
     """
-    last = (~target_padding).sum(1).sub(1).view(-1, 1, 1).expand(-1, 1, past.size(2))
-    before = (future[:, 0] > past[:, 0]) & ~padding
+    first, last = (place.unsqueeze(2).expand(-1, 1, past.size(2)) for place in _ends(target_padding))
+    before = (future.gather(1, first) > past.gather(1, first)).squeeze(1)
     after = (past.gather(1, last) > future.gather(1, last)).squeeze(1)
     return mean_where(before & after, ~padding)
+
+
+def _ends(padding: Tensor) -> Tuple[Tensor, Tensor]:
+    """Return the places `[B, 1]` of the first and the last token of each row. `padding` `[B, T]` is True at padding."""
+    first = padding.long().argmin(1, keepdim=True)
+    return first, first + (~padding).sum(1, keepdim=True) - 1
 
 
 def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:

@@ -153,7 +153,7 @@ class Inspection:
         """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
 
         Called in eval mode, without gradients, and only for a model that contains the mechanism. The source tokens `[B,
-        I]` are padded on either side; `previous`, the tokens that the decoder reads `[B, T]`, on the right.
+        I]` and `previous`, the tokens that the decoder reads `[B, T]`, are padded on either side.
 
         Returns:
             Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.

@@ -5,6 +5,7 @@ from argparse import Namespace
 
 import pytest
 import torch
+from fairseq.data.language_pair_dataset import collate
 from fairseq.logging import metrics
 
 from capsule_routing.errors import UserError
@@ -52,6 +53,17 @@ def test_padding_and_mode_change_nothing(arch, options):
         assert value <= 1 or name.endswith(unbounded), name
 
 
+@pytest.mark.parametrize("arch, options", [case for case in ROUTING if "transformer" in case[0]], ids=case_name)
+def test_the_side_of_the_padding_changes_nothing(arch, options):
+    """An LSTM's decoder refuses targets that are padded on the left."""
+    model = build(arch, options).double()
+    right, left = (
+        routing_sums(model, collate(SENTENCES, pad_idx=1, eos_idx=2, left_pad_target=side)["net_input"])
+        for side in (False, True)
+    )
+    torch.testing.assert_close(left, right)
+
+
 def test_every_routing_has_entropy_norm_and_dead_capsules():
     for arch, options in ROUTING:
         if arch.startswith("selective"):  # it does not route
@@ -82,6 +94,8 @@ def test_a_word_has_moved_if_it_was_future_first_and_past_last():
     mean = moved_words(past, 1 - past, padding, steps)
     assert mean.total / mean.number == pytest.approx(1 / 3)
     assert moved_words(past, 1 - past, padding, steps & False).total == 1  # the third word too, the first goes back
+    past, steps = past.roll(1, 1), steps.roll(1, 1)  # the first step is padding
+    assert moved_words(past, 1 - past, padding, steps) == mean
 
 
 def test_shares_of_contents_sum_to_one():
