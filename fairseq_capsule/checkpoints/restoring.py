@@ -21,15 +21,17 @@ class Restored(NamedTuple):
 def restored_checkpoint(options: Any) -> Optional[Restored]:
     """Return the checkpoint that fairseq loads with the checkpoint options of a training, or None if there is none.
 
-    The own `checkpoint_last.pt` counts first, unless `restore_file` names another file.
+    The own `checkpoint_last.pt` counts first, unless `restore_file` names another file. The `checkpoint_suffix` is a
+    part of both names.
     """
     folder = getattr(options, "save_dir", None)
     if not folder:  # no training
         return None
     restore_file = getattr(options, "restore_file", None) or LAST
-    restored = Restored(restore_file, "restore_file")
+    file = restore_file.replace(".pt", (getattr(options, "checkpoint_suffix", None) or "") + ".pt")
+    restored = Restored(file, "restore_file")
     if restore_file == LAST:
-        restored = Restored(os.path.join(folder, LAST), "")
+        restored = Restored(os.path.join(folder, file), "")
         given = [name for name in ("continue_once", "finetune_from_model") if getattr(options, name, None)]
         if given and not os.path.isfile(restored.path):
             restored = Restored(getattr(options, given[0]), given[0])

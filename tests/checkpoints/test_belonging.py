@@ -191,6 +191,19 @@ def test_a_fine_tuning_goes_on_without_its_baseline(place, states, like):
         build(place, "capsule_transformer_tiny", gone)
 
 
+@pytest.mark.parametrize("option", ["save_dir", "restore_file"])
+def test_a_suffix_is_a_part_of_the_name_of_a_checkpoint(place, states, option):
+    """As fairseq puts it in."""
+    state = foreign_words(copy.deepcopy(states["ours"]))
+    folder = place.folder / "suffixed"
+    folder.mkdir(exist_ok=True)
+    torch.save(state, folder / "checkpoint_last_a.pt")
+    value = folder if option == "save_dir" else folder / "checkpoint_last.pt"
+    build(place, "capsule_transformer_tiny", **{option: value})
+    with pytest.raises(UserError, match="suffixed/checkpoint_last_a.pt: it was trained with other words"):
+        build(place, "capsule_transformer_tiny", **{option: value}, checkpoint_suffix="_a")
+
+
 @pytest.mark.parametrize("start", STARTS)
 def test_a_plain_model_is_named_as_a_baseline(place, states, start):
     path = place.write("plain.pt", states["fairseq's"])

@@ -66,10 +66,10 @@ def batches_of(processes, number=12, seed=1):
 class Trainer:
     """What fairseq's functions for checkpoints need of its trainer."""
 
-    data_parallel_rank, should_save_checkpoint_on_current_rank, checkpoint_suffix = 0, True, ""
+    data_parallel_rank, should_save_checkpoint_on_current_rank = 0, True
 
-    def __init__(self, task):
-        self.task = task
+    def __init__(self, task, suffix=""):
+        self.task, self.checkpoint_suffix = task, suffix
 
     def consolidate_optimizer(self):
         pass
@@ -87,14 +87,15 @@ class Trainer:
         return batches_of(1)[0]
 
 
-def epochs_of(folder, patience, starts):
+def epochs_of(folder, patience, starts, suffix=""):
     """Train on `LOSSES`, interrupted after the numbers of epochs in `starts`; return how many epochs there were."""
     done = 0
     for until in (*starts, len(LOSSES)):
-        whole = options(checkpoint={"save_dir": str(folder), "patience": patience})
+        checkpoint = {"save_dir": str(folder), "patience": patience, "checkpoint_suffix": suffix}
+        whole = options(checkpoint=checkpoint)
         task = task_of(whole)
         restart.begin_training(whole)
-        trainer = Trainer(task)
+        trainer = Trainer(task, suffix)
         _, epoch = checkpoint_utils.load_checkpoint(whole.checkpoint, trainer)
         if whole.optimization.max_epoch == -1:
             return done
@@ -109,10 +110,10 @@ def epochs_of(folder, patience, starts):
     return done
 
 
-@pytest.mark.parametrize("patience", [1, 2, 3, 4])
-def test_patience_counts_over_interruptions(tmp_path, patience):
-    together = epochs_of(tmp_path / "together", patience, [])
-    assert epochs_of(tmp_path / "apart", patience, range(1, len(LOSSES))) == together
+@pytest.mark.parametrize("patience, suffix", [(1, ""), (2, ""), (3, ""), (4, ""), (3, "-a")])
+def test_patience_counts_over_interruptions(tmp_path, patience, suffix):
+    together = epochs_of(tmp_path / "together", patience, [], suffix)
+    assert epochs_of(tmp_path / "apart", patience, range(1, len(LOSSES)), suffix) == together
     assert together == {1: 3, 2: 4, 3: 8, 4: 9}[patience]
 
 
