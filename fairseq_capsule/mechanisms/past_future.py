@@ -113,9 +113,11 @@ class PastAndFuture(Mechanism):
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).
 
         The model determines their form (`--guided-reduction`); `guided_losses` states what the log shows. At validation
-        the bag-of-words loss uses all steps.
+        the bag-of-words loss uses all steps. The first columns of the target, `--ignore-prefix-size`, are left out.
         """
         target, part = sample["target"], model.decoder.past_future
+        left_out = target.eq(model.decoder.dictionary.pad())
+        left_out[:, : options.ignore_prefix_size] = True  # as in fairseq's likelihood
         routed, heads = net_output[1][self.name], {}
         if weights["bow"]:
             heads["bow"] = routed.heads.get("bow") or part.predicted_bags(routed)
@@ -124,7 +126,7 @@ class PastAndFuture(Mechanism):
         return guided_losses(
             routed._replace(heads=heads),
             target,
-            target.eq(model.decoder.dictionary.pad()),
+            left_out,
             reduction=part.reduction,
             steps=options.bow_steps if model.training else 1.0,
         )

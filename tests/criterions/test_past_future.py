@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data.language_pair_dataset import collate
 from fairseq.distributed import LegacyDistributedDataParallel, ModuleProxyWrapper
 from fairseq.logging import metrics
 from torch import distributed
@@ -49,6 +50,25 @@ def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
     torch.testing.assert_close(loss, plain + 0.5 * bow + 2 * bca, rtol=1e-5, atol=1e-3)
     torch.testing.assert_close(log["nll_loss"], plain_log["nll_loss"])
     assert sample_size == BATCH["ntokens"]
+
+
+@pytest.mark.parametrize("left_pad_target", [False, True])
+def test_the_guided_losses_leave_a_prefix_out(left_pad_target):
+    """As fairseq does in the likelihood: the first columns."""
+    batch = collate(make_sentences(LENGTHS), pad_idx=1, eos_idx=2, left_pad_target=left_pad_target)
+    model, target = model_of(), batch["target"]
+    log = criterion(ignore_prefix_size=2)(model, batch)[2]
+    routed, part = model(**batch["net_input"])[1]["past_future"], model.decoder.past_future
+    bow, bca = ([head[name].weight for name in ("past", "future")] for head in (part.bow, part.bca))
+    left_out = target.eq(1)
+    left_out[:, :2] = True
+    capsules = routed.past, routed.future
+    bags = literal_bags(*capsules, *bow, model.decoder.output_embeddings, target, left_out)
+    each = sentences(left_out, *capsules, routed.state)
+    distances = sum(zheng2019.bca_loss(p, f, *bca, z, program=True) for p, f, z in each)
+    torch.testing.assert_close(log["bow_loss"] * math.log(2), bags.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(log["bca_loss"], distances.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(log["bow_count"], (2 - 1 / (~left_out).sum(1)).sum())
 
 
 def test_without_smoothing_the_mean_over_sentences_is_the_printed_objective():
