@@ -387,6 +387,17 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         words = (~self._ignored(labels)).long()
         return words.cumsum(1).eq(0) | words.flip(1).cumsum(1).flip(1).eq(0)
 
+    def _padding_beside(self, labels: Tensor, inputs: Tensor) -> Tensor:
+        """Return where inputs `[B, T]` of the decoder are padding: `<pad>` beside a label that is padding.
+
+        A word beside such a label is only left out of the loss.
+        """
+        padding = inputs.eq(self.config.pad_token_id)
+        if self.config.decoder_start_token_id == self.config.pad_token_id:
+            # The last one before a word is the start.
+            padding = padding & torch.cat([padding[:, 1:], padding[:, -1:]], dim=1)
+        return padding & self._outside(labels)
+
     def _loss(
         self, decoded: Decoded, logits: Optional[Tensor], labels: Tensor, number: Union[Tensor, int, None]
     ) -> Tuple[Tensor, Dict[str, Tensor]]:
@@ -516,12 +527,14 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             encoder_outputs: what the encoder of this model returned, instead of `input_ids`, also as a tuple.
             cache: of an earlier call, or of `DynamicCache(config=model.config)` for both attentions.
             labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`. Then there
-                is no cache.
+                is no cache. Without `decoder_attention_mask`, `decoder_input_ids` are padding where they are `<pad>`
+                beside such padding; -100 beside a word only leaves it out of the loss.
             use_cache: whether the result has a cache for the next call; by default not in training.
             output_attentions, output_hidden_states: by default as the configuration says.
             inputs_embeds: `[B, I, C]`, embeddings of the source as `get_input_embeddings()` gives them, instead of
                 `input_ids`.
-            decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`.
+            decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`. Without
+                `decoder_attention_mask` none is padding.
             num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
                 words in all batches whose gradients are summed.
             output_routing: whether the result has `routing`, of a whole target without a cache.
@@ -539,10 +552,10 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         if labels is not None:
             if use_cache:
                 warn_once("use_cache is False where labels are given")
-            if decoder_padding is None:
-                decoder_padding = self._outside(labels)
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+            if decoder_input_ids is not None and decoder_padding is None:
+                decoder_padding = self._padding_beside(labels, decoder_input_ids)
         with self._recorded_routing() if output_routing else nullcontext() as routing:
             decoded, fields = self._decode(
                 input_ids,

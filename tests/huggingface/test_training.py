@@ -71,6 +71,29 @@ def test_padding_on_either_side_changes_neither_the_loss_nor_a_gradient(system):
     assert_close(model(**inputs).loss, right.loss)
 
 
+@pytest.mark.parametrize("start", [2, 1], ids=["the end starts", "padding starts, as in Marian"])
+@every_system
+def test_labels_that_are_left_out_hide_none_of_the_given_inputs(system, start):
+    model = build(**SYSTEMS[system], decoder_start_token_id=start).double().eval()
+    sources = batch()["input_ids"][:2]
+    inputs = torch.tensor([[start, 5, 6, 7, 8], [1, 1, start, 9, 10]])
+    labels = torch.tensor([[-100, -100, 7, 8, 2], [-100, -100, -100, 10, 2]])
+    real, counted = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]), labels.ne(-100)
+    expected = model(sources, decoder_input_ids=inputs, decoder_attention_mask=real).logits
+    embedded = model.decoder.embed_tokens(inputs)
+    for given, mask in (
+        ({"decoder_input_ids": inputs}, None),
+        ({"decoder_input_ids": inputs}, real),
+        ({"decoder_inputs_embeds": embedded}, real),
+    ):
+        output = model(sources, **given, decoder_attention_mask=mask, labels=labels)
+        assert_close(output.logits[real.bool()], expected[real.bool()])
+        nll = torch.nn.functional.cross_entropy(expected[counted], labels[counted])
+        assert_close(output.losses["nll_loss"] * math.log(2), nll)
+    output = model(sources[:1], decoder_inputs_embeds=embedded[:1], labels=labels[:1])  # without padding
+    assert_close(output.logits, expected[:1])
+
+
 def test_losses_of_parts_of_a_batch_add_up_to_that_of_the_whole():
     model = build(**EVERYTHING).double()
     whole, expected = gradients(model, **batch())
