@@ -221,10 +221,11 @@ class CapsuleModel(PreTrainedModel):
     def _encoded(self, given: Any, attention_mask: Optional[Tensor]) -> CapsuleEncoderOutput:
         """Return outputs of an encoder as our own, with the padding of the mask if there is one."""
         if not isinstance(given, ModelOutput):
-            vectors = [
-                part for part in given if isinstance(part, Tensor) and part.dim() == 2 and part.dtype != torch.bool
-            ]
-            given = {"last_hidden_state": given[0], "vector": vectors[0] if vectors else None}
+            states, *further = given
+            given = {"last_hidden_state": states}
+            for part in further:
+                if isinstance(part, Tensor) and part.dim() == 2:
+                    given["padding_mask" if part.dtype == torch.bool else "vector"] = part
         encoded = CapsuleEncoderOutput(
             **{name: given.get(name) for name in CapsuleEncoderOutput.__dataclass_fields__}  # type: ignore[attr-defined]
         )
@@ -524,7 +525,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             decoder_input_ids: `[B, T]`, `</s>` and the target; with a cache only the new tokens.
             decoder_attention_mask: `[B, T]`, 0 at padding, also of the tokens in the cache. Padding on the right needs
                 none.
-            encoder_outputs: what the encoder of this model returned, instead of `input_ids`, also as a tuple.
+            encoder_outputs: what the encoder of this model returned, instead of `input_ids`, also as a tuple. Without
+                `attention_mask` its own padding counts.
             cache: of an earlier call, or of `DynamicCache(config=model.config)` for both attentions.
             labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`. Then there
                 is no cache. Without `decoder_attention_mask`, `decoder_input_ids` are padding where they are `<pad>`

@@ -163,7 +163,7 @@ def test_outputs_of_an_encoder_are_taken_in_every_form_and_their_mask_too():
         encoded, decoder_input_ids = copy.encoder(inputs["input_ids"]), inputs["decoder_input_ids"]
         expected = copy(**inputs).logits
         mask = inputs["input_ids"].ne(1).long()
-        forms = [(encoded, None), (encoded, mask), (encoded.to_tuple(), mask)]
+        forms = [(encoded, None), (encoded, mask), (encoded.to_tuple(), mask), (encoded.to_tuple(), None)]
         if copy.config.global_representation == "none":
             forms.append((BaseModelOutput(encoded.last_hidden_state), mask))
         for given, attention_mask in forms:
