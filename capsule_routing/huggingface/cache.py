@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, EncoderDecoderCache
 
 LAYER_TYPE = "capsule_routing"  # in `config.layer_types`; caches that transformers makes of a configuration read them
 
@@ -61,9 +61,29 @@ class RoutedLayer(DynamicLayer):
         self._change(lambda part: part.repeat_interleave(repeats, dim=0))
 
 
+NEEDED = (
+    "this model needs a cache of its configuration: none, or an EncoderDecoderCache of two "
+    "DynamicCache(config=model.config)"
+)
+
+
+def check_cache(cache: Any) -> None:
+    """Raise a TypeError unless a cache is None, or has two parts that grow.
+
+    A StaticCache returns keys of words to come, which our masks do not hide.
+    """
+    if cache is None:
+        return
+    if isinstance(cache, EncoderDecoderCache):
+        parts = (cache.self_attention_cache, cache.cross_attention_cache)
+        if all(isinstance(part, DynamicCache) for part in parts):
+            return
+    raise TypeError(NEEDED)
+
+
 def routed_layer(cache: Cache, number: int) -> RoutedLayer:
     """Return a layer of a cache, which must be one that keeps more than keys and values."""
     layer = cache.layers[number] if cache.layers[number:] else None
     if not isinstance(layer, RoutedLayer):
-        raise TypeError("this model needs a cache of its configuration: none, or DynamicCache(config=model.config)")
+        raise TypeError(NEEDED)
     return layer

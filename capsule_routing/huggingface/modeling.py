@@ -18,6 +18,7 @@ from transformers.utils.generic import can_return_tuple
 
 from capsule_routing.errors import UserError
 from capsule_routing.functions.compiled import is_traced
+from capsule_routing.huggingface.cache import check_cache
 from capsule_routing.huggingface.configuration import PRESETS, CapsuleConfig
 from capsule_routing.huggingface.encoder_decoder import (
     CapsuleDecoder,
@@ -257,6 +258,7 @@ class CapsuleModel(PreTrainedModel):
     ) -> Union[Seq2SeqModelOutput, Tuple[Any, ...]]:
         """Compute the states `[B, T, C]` that the output layer reads; arguments as in
         `CapsuleForConditionalGeneration.forward`."""
+        check_cache(cache)
         decoded, fields = self._decode(
             input_ids,
             attention_mask,
@@ -527,7 +529,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
                 none.
             encoder_outputs: what the encoder of this model returned, instead of `input_ids`, also as a tuple. Without
                 `attention_mask` its own padding counts.
-            cache: of an earlier call, or of `DynamicCache(config=model.config)` for both attentions.
+            cache: of an earlier call, or an `EncoderDecoderCache` of a `DynamicCache(config=model.config)` for each
+                attention.
             labels: `[B, T]`, the target with `</s>` at the end, padded on either side with -100 or `<pad>`. Then there
                 is no cache. Without `decoder_attention_mask`, `decoder_input_ids` are padding where they are `<pad>`
                 beside such padding; -100 beside a word only leaves it out of the loss.
@@ -546,8 +549,9 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         Raises:
             ValueError: no source or no target is given, labels or `output_routing` are given with a cache, or
                 `encoder_outputs` lack what this model needs.
-            TypeError: the cache is none of this configuration.
+            TypeError: the cache is no `EncoderDecoderCache` of two dynamic caches of this configuration.
         """
+        check_cache(cache)  # before the mask: for a static cache `generate` makes one of another form
         decoder_padding = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
         if cache is not None and (output_routing or labels is not None):
             raise ValueError("labels and output_routing need the whole target: give no cache")

@@ -12,7 +12,7 @@ from capsule_routing.errors import UserError
 from tests.libraries import library
 
 library("transformers")
-from transformers import AutoModel, DynamicCache, EncoderDecoderCache, GenerationConfig  # noqa: E402
+from transformers import AutoModel, DynamicCache, EncoderDecoderCache, GenerationConfig, StaticCache  # noqa: E402
 from transformers.utils.logging import warning_once  # noqa: E402
 
 from capsule_routing.huggingface import (  # noqa: E402
@@ -132,6 +132,31 @@ def test_attention_is_equal_in_both_implementations(system, monkeypatch):
             assert bool(calls) == (implementation == "sdpa")
         assert (logits[0] - logits[1]).abs().max() < 1e-13
     assert set(kept) == {None}  # no layer keeps weights that nobody asked for
+
+
+@every_system
+def test_a_cache_that_does_not_grow_is_refused(system):
+    model, plain = build(**SYSTEMS[system]).eval(), build().config
+
+    def static():
+        return StaticCache(config=plain, max_cache_len=20)
+
+    def dynamic():
+        return DynamicCache(config=model.config)
+
+    for make in (
+        lambda: EncoderDecoderCache(static(), static()),
+        lambda: EncoderDecoderCache(static(), dynamic()),
+        lambda: EncoderDecoderCache(dynamic(), static()),
+        dynamic,  # of one attention only
+    ):
+        for call in (
+            lambda cache: model(SOURCES[:1], decoder_input_ids=SOURCES[:1, :1], cache=cache),
+            lambda cache: CapsuleModel(model.config)(SOURCES[:1], decoder_input_ids=SOURCES[:1, :1], cache=cache),
+            lambda cache: model.generate(SOURCES[:1], cache=cache, max_new_tokens=3),
+        ):
+            with pytest.raises(TypeError, match="^this model needs a cache of its configuration[^\n]*$"):
+                call(make())
 
 
 @every_system
