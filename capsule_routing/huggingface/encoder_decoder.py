@@ -168,7 +168,12 @@ class CapsuleEncoder(Side):
         """Encode sources `[B, I]`, or their embeddings `[B, I, C]`, as `embed_tokens` gives them.
 
         `attention_mask` `[B, I]` is 0 at padding; by default it follows from the tokens, and embeddings have none.
+
+        Raises:
+            ValueError: tokens and embeddings are given, or none of them.
         """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds")
         words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         if attention_mask is not None:
             padding_mask = attention_mask.eq(0)

@@ -201,6 +201,8 @@ class CapsuleModel(PreTrainedModel):
             encoded = self.encoder(input_ids, attention_mask, **requested, inputs_embeds=inputs_embeds)
         else:
             encoded = self._encoded(encoder_outputs, attention_mask)
+        if decoder_input_ids is not None and decoder_inputs_embeds is not None:
+            raise ValueError("give either decoder_input_ids or decoder_inputs_embeds")
         if decoder_inputs_embeds is None:
             if decoder_input_ids is None:
                 raise ValueError("give decoder_input_ids, or decoder_inputs_embeds or labels")
@@ -547,8 +549,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
                 memory. They are computed anyway where the output layer has hooks or adapters.
 
         Raises:
-            ValueError: no source or no target is given, labels or `output_routing` are given with a cache, or
-                `encoder_outputs` lack what this model needs.
+            ValueError: no source or no target is given, one is given as tokens and as embeddings, labels or
+                `output_routing` are given with a cache, or `encoder_outputs` lack what this model needs.
             TypeError: the cache is no `EncoderDecoderCache` of two dynamic caches of this configuration.
         """
         check_cache(cache)  # before the mask: for a static cache `generate` makes one of another form

@@ -160,6 +160,27 @@ def test_a_cache_that_does_not_grow_is_refused(system):
 
 
 @every_system
+def test_tokens_beside_their_embeddings_are_refused(system):
+    model = build(**SYSTEMS[system]).eval()
+    states = CapsuleModel(model.config)
+    inputs = inputs_of(model)
+    source = {"inputs_embeds": model.encoder.embed_tokens(inputs["input_ids"])}
+    target = {"decoder_inputs_embeds": model.decoder.embed_tokens(inputs["decoder_input_ids"])}
+    for call in (model, states):
+        with pytest.raises(ValueError, match="give either input_ids or inputs_embeds$"):
+            call(**inputs, **source)
+        with pytest.raises(ValueError, match="give either decoder_input_ids or decoder_inputs_embeds$"):
+            call(**inputs, **target)
+    for given in ({}, {"input_ids": SOURCES, **source}):
+        with pytest.raises(ValueError, match="give either input_ids or inputs_embeds$"):
+            model.encoder(**given)
+    with pytest.raises(ValueError, match="give either decoder_input_ids or decoder_inputs_embeds$"):
+        model.generate(SOURCES, **target, max_new_tokens=3)
+    found = model.generate(**source, attention_mask=inputs["attention_mask"], max_new_tokens=3)
+    assert found.tolist() == model.generate(SOURCES, max_new_tokens=3).tolist()
+
+
+@every_system
 def test_the_old_name_of_the_cache_and_automodel(system, tmp_path):
     model = build(**SYSTEMS[system]).eval()
     inputs = inputs_of(model)
