@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, NoReturn, Optional, Tuple, Uni
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
@@ -489,9 +490,14 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         if not given:
             raise UserError("output_routing needs the source: give input_ids or inputs_embeds")
         times = len(found.sequences) // len(next(iter(given.values())))
+        words = found.sequences[:, :-1]
+        mask, prefix = options.get("decoder_attention_mask"), options.get("decoder_input_ids")
+        if mask is not None:  # of the given tokens; transformers puts the start before them where they have none
+            start = int(prefix is not None and prefix[0, 0] != words[0, 0])
+            given["decoder_attention_mask"] = pad(mask, (start, words.size(1) - start - mask.size(1)), value=1)
         repeated = {name: value.repeat_interleave(times, dim=0) for name, value in given.items()}
         with torch.no_grad():
-            output = self(**repeated, decoder_input_ids=found.sequences[:, :-1], output_routing=True)
+            output = self(**repeated, decoder_input_ids=words, output_routing=True)
         found["routing"] = output.routing
         return found
 

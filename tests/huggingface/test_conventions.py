@@ -360,6 +360,27 @@ def test_prefixes_of_different_lengths_are_continued_as_alone(system):
         assert continued.tolist() == alone[0, prefix.ne(1).sum() :][: len(continued)].tolist()
 
 
+@pytest.mark.parametrize(
+    "prefixes, mask",
+    [([[1, 1, 2, 5], [2, 6, 7, 8]], [[0, 0, 1, 1], [1, 1, 1, 1]]), ([[1, 5], [6, 7]], [[1, 0, 1], [1, 1, 1]])],
+    ids=["with their start", "without it"],
+)
+@pytest.mark.parametrize("system", ["gdr", "gret", "capsule", "everything"])
+def test_the_routing_of_continued_prefixes_leaves_out_their_padding(system, prefixes, mask):
+    model = build(**SYSTEMS[system]).double().eval()
+    prefixes, mask = torch.tensor(prefixes), torch.tensor(mask)
+    options = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 5, "return_dict_in_generate": True}
+    options |= {"decoder_input_ids": prefixes, "decoder_attention_mask": mask[:, -prefixes.size(1) :]}
+    found = model.generate(SOURCES[:2], **options, output_routing=True)
+    inputs = found.sequences[:, :-1]
+    whole = torch.ones_like(inputs)
+    whole[:, : mask.size(1)] = mask.repeat_interleave(2, dim=0)
+    sources = SOURCES[:2].repeat_interleave(2, dim=0)
+    expected = model(sources, decoder_input_ids=inputs, decoder_attention_mask=whole, output_routing=True).routing
+    assert found.routing.keys() == expected.keys()
+    assert_close(found.routing, expected)
+
+
 @every_system
 def test_other_ways_of_generating_find_the_greedy_words(system):
     model = build(**SYSTEMS[system]).double().eval()
