@@ -549,7 +549,8 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`. Without
                 `decoder_attention_mask` none is padding.
             num_items_in_batch: what the loss is divided by instead of the number of words in `labels`: the number of
-                words in all batches whose gradients are summed.
+                words in all batches whose gradients are summed. A Trainer counts the labels that are not -100, so there
+                -100 must pad them, not `<pad>`.
             output_routing: whether the result has `routing`, of a whole target without a cache.
             output_logits: whether the result has logits where labels are given. Without them the loss needs less
                 memory. They are computed anyway where the output layer has hooks or adapters.
@@ -566,6 +567,9 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
         if labels is not None:
             if use_cache:
                 warn_once("use_cache is False where labels are given")
+            # Before the layers, where masks are read too: there a GPU has little to finish first.
+            if num_items_in_batch is not None and not is_traced() and labels.eq(self.config.pad_token_id).any():
+                warn_once("a Trainer counts <pad> in labels as words, so the loss is too small; pad labels with -100")
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
             if decoder_input_ids is not None and decoder_padding is None:

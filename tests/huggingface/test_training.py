@@ -104,6 +104,20 @@ def test_losses_of_parts_of_a_batch_add_up_to_that_of_the_whole():
     assert_close({name: sum(of_part[name] for _, of_part in found) for name in expected}, expected)
 
 
+@pytest.mark.parametrize("start", [2, 1], ids=["the end starts", "padding starts, as in Marian"])
+def test_padding_that_a_trainer_counts_as_words_warns(start, caplog):
+    model, inputs = build(decoder_start_token_id=start), batch()
+    padded = {**inputs, "labels": inputs["labels"].masked_fill(inputs["labels"].eq(-100), 1)}
+    number = padded["labels"].ne(-100).sum()  # as the Trainer counts
+    warning_once.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        model(**padded)
+        model(**inputs, num_items_in_batch=inputs["labels"].ne(-100).sum())
+        assert not caplog.records
+        model(**padded, num_items_in_batch=number)
+    assert "a Trainer counts <pad> in labels as words, so the loss is too small; pad labels with -100" in caplog.text
+
+
 def test_weights_and_smoothing_count():
     model = build(**EVERYTHING).double()
     output = model(**batch())
