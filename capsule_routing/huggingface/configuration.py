@@ -15,6 +15,7 @@ PRESETS = {**PLAIN_TRANSFORMERS, **TRANSFORMERS}
 
 Number = Union[float, int]
 Sides = Literal["none", "encoder", "decoder", "both"]
+TIED = "tie_word_embeddings follows from share_all_embeddings and share_decoder_input_output_embed; make it agree"
 
 
 @strict
@@ -36,8 +37,9 @@ class CapsuleConfig(PreTrainedConfig):
             counts if the model has the head of its loss (`guided_heads`).
 
     Raises:
-        UserError: an option is unknown, options contradict each other, or a value would train another model in silence.
-            Other values out of range are errors of torch or of a layer, when the model is built.
+        UserError: an option is unknown or one of `generate()`, options contradict each other, or a value would train
+            another model in silence. Other values out of range are errors of torch or of a layer, when the model is
+            built.
         huggingface_hub.errors.StrictDataclassFieldValidationError: an option has another type, or is no choice.
     """
 
@@ -146,7 +148,13 @@ class CapsuleConfig(PreTrainedConfig):
             if not getattr(self, name):
                 setattr(self, name, getattr(self, other))
         # transformers ties the weights that the model names only if this is true.
-        options["tie_word_embeddings"] = self.share_all_embeddings or self.share_decoder_input_output_embed
+        tied = self.share_all_embeddings or self.share_decoder_input_output_embed
+        if tied and not options.get("tie_word_embeddings", True):
+            # A file may say so, of tables that were separated later, for example to quantise one of them.
+            if self.transformers_version is None:
+                raise UserError(TIED)
+            del options["tie_word_embeddings"]
+        options.setdefault("tie_word_embeddings", tied)
         super().__post_init__(**options)
 
     @classmethod
@@ -160,8 +168,10 @@ class CapsuleConfig(PreTrainedConfig):
             "quantization_config",
             "tie_word_embeddings",
         }
-        further |= GenerationConfig._get_default_generation_params().keys()
+        searched = GenerationConfig._get_default_generation_params()  # transformers drops them
         for name in options.keys() - further:
+            if name in searched:
+                raise UserError(f"{name} is an option of generate(); set it in model.generation_config")
             if not name.startswith("_"):
                 close = get_close_matches(name, cls.__dataclass_fields__, 1)
                 hint = f"; did you mean {close[0]}?" if close else ""
@@ -189,6 +199,8 @@ class CapsuleConfig(PreTrainedConfig):
             raise UserError("share_all_embeddings needs source_vocab_size and vocab_size to be equal")
         if self.share_all_embeddings and self.encoder_embed_dim != self.decoder_input_dim:
             raise UserError("share_all_embeddings needs encoder_embed_dim and decoder_input_dim to be equal")
+        if self.tie_word_embeddings and not (self.share_all_embeddings or self.share_decoder_input_output_embed):
+            raise UserError(TIED)
         if self.tie_word_embeddings and self.decoder_input_dim != self.decoder_output_dim:
             raise UserError("shared embeddings need decoder_input_dim and decoder_output_dim to be equal")
         if self.global_representation != "none":

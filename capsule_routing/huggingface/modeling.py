@@ -323,7 +323,11 @@ class CapsuleForConditionalGeneration(CapsuleModel, GenerationMixin):
             CapsuleConfig.preset(preset)
             added = {name: value for name, value in PRESETS[preset].items() if name not in {**BIG, **TINY}}
             options = {**added, **options}
-        model = cls(CapsuleConfig(**{**trained.config.to_dict(), **options}))
+        known = trained.config.to_dict()
+        # The new model is none of a file, and what it ties follows from its options.
+        for name in ("tie_word_embeddings", "transformers_version"):
+            known.pop(name)
+        model = cls(CapsuleConfig(**{**known, **options}))
         new, unknown = model.load_state_dict(trained.state_dict(), strict=False)
         if unknown:
             raise UserError(f"the new model has no {unknown[0]}; turn off no mechanism of the baseline")

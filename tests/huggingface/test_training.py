@@ -38,12 +38,36 @@ from tests.huggingface.systems import (  # noqa: E402
         ({"past_future": "gdr", "past_future_capsules": 0}, "past_future_capsules must be at least 1, not 0"),
         ({"guided_heads": "both"}, "guided_heads both needs past_future"),
         ({"share_all_embeddings": True, "source_vocab_size": 9}, "needs source_vocab_size and vocab_size to be equal"),
+        ({"tie_word_embeddings": True}, "tie_word_embeddings follows from share_all_embeddings and share_decoder_"),
+        ({"share_all_embeddings": True, "tie_word_embeddings": False}, "tie_word_embeddings follows from share_all"),
+        ({"num_beams": 3}, "num_beams is an option of generate..; set it in model.generation_config"),
+        ({"max_length": 20}, "max_length is an option of generate..; set it in model.generation_config"),
         ({"global_representation": "mean", "decoder_embed_dim": 64}, "needs encoder_embed_dim and decoder_output_dim"),
     ],
 )
 def test_wrong_options_are_refused(options, problem):
     with pytest.raises(UserError, match=problem):
         CapsuleConfig(**options)
+
+
+@pytest.mark.parametrize("name", ["share_all_embeddings", "share_decoder_input_output_embed"])
+def test_tied_tables_may_be_named_and_those_of_a_file_separated(name, tmp_path):
+    assert build(**{name: True}, tie_word_embeddings=True).config.tie_word_embeddings
+    assert not build(tie_word_embeddings=False).config.tie_word_embeddings
+    model = build(**{name: True})
+    model.save_pretrained(tmp_path)
+    untied = CapsuleForConditionalGeneration.from_baseline(tmp_path, **{name: False})
+    assert untied.decoder.output_projection.weight is not untied.decoder.embed_tokens.weight
+    assert not untied.config.tie_word_embeddings
+    with pytest.raises(UserError, match="tie_word_embeddings follows from"):
+        CapsuleForConditionalGeneration.from_baseline(tmp_path, tie_word_embeddings=False)
+    model.config.tie_word_embeddings = False  # as torchao sets it to quantise one of the tables
+    model.config.save_pretrained(tmp_path)
+    assert CapsuleConfig.from_pretrained(tmp_path).tie_word_embeddings
+    config = build().config
+    config.tie_word_embeddings = True  # would be lost when the model is loaded
+    with pytest.raises(UserError, match="tie_word_embeddings follows from"):
+        CapsuleForConditionalGeneration(config)
 
 
 def test_sizes_follow_from_others():
