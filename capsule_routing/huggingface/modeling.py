@@ -138,7 +138,7 @@ class CapsuleModel(PreTrainedModel):
     def resize_token_embeddings(
         self, new_num_tokens: Optional[int] = None, pad_to_multiple_of: Optional[int] = None, mean_resizing: bool = True
     ) -> nn.Embedding:
-        """Change the number of words: of both sides if they have as many; otherwise that of the source.
+        """Change the number of words: of both sides if their dictionaries have as many; otherwise that of the source.
 
         `resize_decoder_token_embeddings` changes that of the target alone.
         """
@@ -162,9 +162,12 @@ class CapsuleModel(PreTrainedModel):
     def _resize_target(self, number: int, mean_resizing: bool) -> None:
         decoder = self.decoder
         if not self.config.tie_word_embeddings:
-            decoder.output_projection = self._get_resized_lm_head(
-                decoder.output_projection, number, mean_resizing=mean_resizing
-            )
+            # The layer stays, with its hooks; transformers returns a new one, which learns.
+            layer: Any = decoder.output_projection
+            resized = self._get_resized_lm_head(layer, number, mean_resizing=mean_resizing)
+            for name, parameter in resized.named_parameters():
+                setattr(layer, name, parameter.requires_grad_(layer.get_parameter(name).requires_grad))
+            layer.out_features = number
         decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, number, None, mean_resizing)
         self.config.vocab_size = self.vocab_size = number
         self.tie_weights()

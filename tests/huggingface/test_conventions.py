@@ -298,6 +298,24 @@ def test_tables_of_two_dictionaries_are_resized_apart():
         build(share_all_embeddings=True).resize_decoder_token_embeddings(50)
 
 
+@pytest.mark.parametrize(
+    "shared", [{}, {"share_decoder_input_output_embed": True}, {"share_all_embeddings": True}], ids=str
+)
+def test_a_resized_model_keeps_what_is_frozen_and_its_hooks(shared):
+    hooks = pytest.importorskip("accelerate.hooks")
+    model = build(output_bias=True, **shared).requires_grad_(False)
+    model.decoder.output_projection.bias.requires_grad_(True)
+    tables = ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection")
+    kept = {name: hooks.ModelHook() for name in tables}
+    for name, hook in kept.items():
+        hooks.add_hook_to_module(model.get_submodule(name), hook)
+    model.resize_token_embeddings(50)
+    learned = [name for name, weight in model.named_parameters() if weight.requires_grad]
+    assert learned == ["decoder.output_projection.bias"]
+    assert {name: model.get_submodule(name)._hf_hook for name in tables} == kept
+    assert model(**batch()).logits.size(-1) == 50
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_tables_can_be_replaced(shared):
     model = build(share_all_embeddings=shared)
