@@ -149,7 +149,7 @@ def assignments(
 
     Args:
         tokens: `[B, I]`, padded on either side.
-        previous: what the decoder reads, `[B, T]`, padded on the right.
+        previous: what the decoder reads, `[B, T]`, padded on either side.
         sources: the word of each subword of a source, without the end of the sentence.
     """
     mechanism = assigning_mechanism(model)
@@ -161,13 +161,13 @@ def assignments(
     special = (model.encoder.padding_idx, model.decoder.dictionary.eos())
     for number, words in enumerate(sources):
         places = [place for place, token in enumerate(tokens[number].tolist()) if token not in special]
-        steps = int(previous[number].ne(model.decoder.dictionary.pad()).sum())
-        own = routed[number, :steps][:, places]
+        steps = previous[number].ne(model.decoder.dictionary.pad()).cpu().numpy()
+        own = routed[number, steps][:, places]
         past, future = (joined(own[..., content], words) for content in (0, 1))
         redundant = joined(own[..., 2], words) if own.shape[-1] > 2 else None
-        attended = joined(attention[number, :steps][:, places], words, mean=False)
+        attended = joined(attention[number, steps][:, places], words, mean=False)
         so_far = np.cumsum(attended, 0) - attended
-        position = np.arange(steps)[:, None] / steps - np.arange(past.shape[1]) / past.shape[1]
+        position = np.arange(len(past))[:, None] / len(past) - np.arange(past.shape[1]) / past.shape[1]
         yield {
             "model": Assignment(past, past - future, redundant),
             ATTENTION: Assignment(so_far, so_far - 0.5, np.broadcast_to(-attended.sum(0), so_far.shape)),

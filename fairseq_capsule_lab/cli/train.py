@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, MOST, data_folder, given, input_file, positive_int
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, MOST, data_folder, given, input_file, output_path, positive_int
 from fairseq_capsule_lab.cli.commands import command, option
 
 PRECISIONS = ["fp32", "fp16", "bf16"]
@@ -36,7 +36,7 @@ BASELINE = (
 @option("--nodes", positive_int, "M", NODES, default=1)
 @option("--effective-tokens", positive_int, "N", TOKENS)
 @option("--precision", click.Choice(PRECISIONS), "", "Whatever CONFIG says; the last two need GPUs.", default="fp32")
-@option("--like-baseline", input_file, "CHECKPOINT", BASELINE)
+@option("--like-baseline", output_path, "CHECKPOINT", BASELINE)
 @DRY_RUN
 def train(
     words: Sequence[str],

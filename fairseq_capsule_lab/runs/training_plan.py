@@ -73,7 +73,7 @@ def plan(args: TrainingArguments, environment: Mapping[str, str], dry_run: bool 
     if not isinstance(rates, list):
         raise UserError(f"optimization.lr must be a list such as [{rates}]")
     _require_joint_dictionary(data, settings)
-    _require_checkpoint(out, settings)
+    _require_checkpoint(out, settings, args.like_baseline)
 
     words = [*overrides, *device_settings(machines, args.precision)]
     words += [f"optimization.update_freq={times}"] if tokens else []
@@ -159,11 +159,12 @@ def _binding(settings: Settings, args: TrainingArguments, batch: str, data: str)
     return Settings({**settings.config, "dataset": dataset}, {**origin, "effective-tokens": args.effective_tokens})
 
 
-def _require_checkpoint(out: Path, settings: Settings) -> None:
+def _require_checkpoint(out: Path, settings: Settings, baseline: Path | None) -> None:
     """Refuse a missing checkpoint to start from, which fairseq ignores. A run that has its own does not need it."""
     restored = settings.get("checkpoint.restore_file", LAST)
-    if restored != LAST and not os.path.isfile(restored) and not (out / LAST).exists():
-        raise UserError(f"checkpoint.restore_file={restored}: no such checkpoint; name that of a finished training")
+    for name, path in (("checkpoint.restore_file=", restored), ("--like-baseline ", baseline or LAST)):
+        if path != LAST and not os.path.isfile(path) and not (out / LAST).exists():
+            raise UserError(f"{name}{path}: no such checkpoint; name that of a finished training")
 
 
 def _require_languages(data: Path, settings: Settings) -> None:

@@ -5,6 +5,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 from fairseq import utils
+from fairseq.data.language_pair_dataset import collate
 from fairseq.models import build_model
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
@@ -83,3 +84,17 @@ def test_assignments(arch):
 
     for alone, together in zip(*alone_and_together(shares), strict=True):
         np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("arch", [arch for arch in SYSTEMS if arch.startswith("gdr_transformer")])
+def test_assignments_of_targets_that_are_padded_on_the_left(arch):
+    model, batches = build(arch), []
+    for side in (False, True):
+        batch = collate([SHORT, LONG], pad_idx=1, eos_idx=2, left_pad_target=side)
+        words = [[*range(length - 1)] for length in batch["net_input"]["src_lengths"]]
+        inputs = batch["net_input"]["src_tokens"], batch["net_input"]["prev_output_tokens"]
+        batches.append([*assignments(model, *inputs, words)])
+    for right, left in zip(*batches, strict=True):
+        for name, assignment in right.items():
+            for one, other in zip(assignment, left[name], strict=True):
+                assert one is other is None or np.allclose(one, other, atol=1e-5)

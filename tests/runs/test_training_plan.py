@@ -225,6 +225,10 @@ def test_another_plugin_is_named_by_its_folder(planned, my_plugin):
 
 def test_like_baseline_sets_the_options_of_the_task(planned, tmp_path):
     path = tmp_path / "base.pt"
+    assert (
+        planned(like_baseline=path) == f"--like-baseline {path}: no such checkpoint; name that of a finished training"
+    )
+    path.touch()
     plan = planned("model.dropout=0.2", like_baseline=path)
     assert f"++task.init_from_baseline='{path}'" in plan.command and "++task.like_baseline=true" in plan.command
     assert plan.settings.get("task.init_from_baseline") == str(path) and plan.settings.get("task.like_baseline") is True
