@@ -258,8 +258,8 @@ def test_an_interruption_ends_the_training_too(place, data):
 
 
 def first_epoch(place, process):
-    """Wait until a training has saved its first epoch."""
-    wait_for(place.out / "checkpoint1.pt", process)
+    """Wait until a training has saved its first epoch, also as the checkpoint that a restart loads."""
+    wait_for(place.out / "checkpoint_last.pt", process)
 
 
 def test_a_signal_lets_two_processes_save(place, data):
