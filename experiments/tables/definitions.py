@@ -162,6 +162,10 @@ def _require_known_names(table: Table) -> None:
             raise UserError(
                 f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
             )
+        if not MEASURES[column.measure].score and column.splits != ("test",):
+            raise UserError(
+                f"{table.source}: column {column.label!r}: splits are for scores; {column.measure} has a set of its own"
+            )
     known = {"rows", *(column.label for column in table.columns), *(key for row in table.rows for key in row.at)}
     if any(MEASURES[column.measure].by_words for column in table.columns):
         known.add(table.figure.get("x", "rows"))  # the name of the axis of their points

@@ -157,11 +157,21 @@ def _points(pairs: List[Pair], column: Column) -> Points:
         values, differences = before.values + figures.values, before.differences + figures.differences
         merged[point] = Figures(values, differences, before.ps + figures.ps)
     if len(found) > 1 and read is _score:
-        merged[""] = replace(merged[""], effect=_effect(list(found), column))
+        figures = replace(merged[""], effect=_effect(list(found), column))
+        # Without an effect a difference of some seeds would stand beside the mean of all.
+        if len(figures.differences) < sum(_both_scored(*pair, column) for pair in found):
+            figures = replace(figures, differences=(), ps=())
+        merged[""] = figures
     elif "" in merged and len(merged[""].differences) == len(found) > 1:
         effect = seeds.effect(np.array(merged[""].differences), error_over_sentences=0)
         merged[""] = replace(merged[""], effect=effect)
     return merged
+
+
+def _both_scored(run: Run, other: Optional[Run], column: Column) -> bool:
+    """Whether the run that a scored run is compared with has the scores of a column too."""
+    splits = [split for split in column.splits if split in run.setup.splits]
+    return other is not None and all(other.folder.evaluation(split).scores_file.exists() for split in splits)
 
 
 def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:

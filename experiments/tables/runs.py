@@ -206,7 +206,8 @@ class TableRuns:
         is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in others)
         if is_needed and config == BASELINE and not run.has_other_architecture:
             replacement = Run(self.scale.name, setup, GIVEN, (), 0, workspace=self.workspace)
-            if self.given or replacement.checkpoint.is_symlink():
+            # An archive of results has the folder without the checkpoint.
+            if self.given or replacement.checkpoint.is_symlink() or replacement.folder.is_finished:
                 return replacement
         return run
 

@@ -157,6 +157,10 @@ def test_a_broken_definition_is_refused(tmp_path, text, message):
             "columns: {B: {corpus: toy, measure: blue}}\nrows: {A: {run: x}}",
             "column 'B': measure 'blue' is none of bleu",
         ),
+        (
+            "columns: {B: {corpus: toy, measure: nll, splits: test test1}}\nrows: {A: {run: x}}",
+            "column 'B': splits are for scores; nll has a set of its own",
+        ),
     ],
 )
 def test_what_a_table_does_not_have_is_named(tmp_path, workspace, table, message):

@@ -134,6 +134,16 @@ def test_a_comparison_of_other_seeds_is_not_shown(runs):
     assert runs.gathered("duan-table2").cells["encoder"][0][""].effect is None
 
 
+def test_a_difference_of_some_seeds_is_not_shown_beside_the_mean_of_all(runs):
+    for seed, bleu in ((1, 30.0), (2, 31.0)):
+        runs.score(TRANSFORMER, bleu, seed=seed)
+    runs.score(ENCODER, 32.0, seed=1, against=TRANSFORMER, difference=2.0, p=0.01)
+    assert runs.gathered("duan-table2").cells["encoder"][0][""].differences == (2.0,)
+    runs.score(ENCODER, 30.0, seed=2)
+    figures = runs.gathered("duan-table2").cells["encoder"][0][""]
+    assert figures.values == (32.0, 30.0) and figures.differences == () == figures.ps
+
+
 @pytest.mark.parametrize("theirs, ours", [([30.0], [31.0]), ([30.0, 30.5, 31.0], [31.0, 31.5, 32.0])])
 def test_a_comparison_of_another_number_of_seeds_is_not_shown(runs, theirs, ours):
     """The comparison on one test set is of other seeds; those on the other test sets are complete."""

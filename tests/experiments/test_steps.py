@@ -223,6 +223,10 @@ def test_a_given_baseline_is_not_trained(workspace, tmp_path):
     assert work.runs["small/multi30k/given"].folder.settings().get("task.source_lang") == "en"
     later = of("weng-table3", SMALL, workspace)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
+    given.unlink()  # an archive of results has no checkpoints
+    packed = of("weng-table3", SMALL, workspace)
+    assert "small/multi30k/gret_transformer+on-given/seed1" in packed.runs
+    given.symlink_to(checkpoint)
     other = tmp_path / "other.pt"
     other.touch()
     with pytest.raises(UserError, match="the baseline of an earlier call"):
