@@ -6,9 +6,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
-from capsule_routing.text.rouge import CharacterRouge
 from fairseq_capsule_lab.analysis.lengths import default_groups, intervals, source_lengths
-from fairseq_capsule_lab.evaluation.scores import Measure, bootstrap, measures, plain_sentences, rouge_measures
+from fairseq_capsule_lab.evaluation.scores import Measure, Rouge, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
 
 
@@ -110,9 +109,9 @@ def by_length(
 def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:
     """chrF of every detokenised sentence, or ROUGE-L of every summary."""
     if test_set.summaries:
-        rouge = CharacterRouge()
+        rouge = Rouge("rougeL", test_set.lowercase)
         texts = [system.translations.sentences for system in systems]
-        label, score = "ROUGE-L", lambda text, references: 100 * rouge.f1(text, references)["rougeL"]
+        label, score = "ROUGE-L", lambda text, references: rouge.sentence_score(text, references).score
     else:
         texts = [plain_sentences(system.translations, test_set.language) for system in systems]
         chrf = CHRF(lowercase=test_set.lowercase)

@@ -102,6 +102,17 @@ def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
     assert sorted(i for group in groups for i in group.sentences) == list(range(30))
 
 
+def test_sentences_of_summaries_are_scored_without_case_if_the_table_is(tmp_path):
+    (tmp_path / "data/raw").mkdir(parents=True)
+    write(tmp_path / "data/raw/test.summary", ["GPU天地"])
+    scores = {"references": ["test.summary"], "scores": {"rouge1": {"signature": "case:lc"}}}
+    run = make_run(tmp_path / "run", tmp_path / "data", ["GPU天地"], 0, scores=scores)
+    output = [f"{kind}-0\tG P U 天 地" for kind in "ST"] + [f"{kind}-0\t-0.1\tg p u 天 地" for kind in "HD"]
+    write(run / "evaluation/test/generate.out", output)
+    test_set, systems = read_systems([run], ["run"], tmp_path / "data")
+    assert test_set.lowercase and comparison.by_sentence(test_set, systems).scores == [[pytest.approx(100)]]
+
+
 def test_texts_are_read_as_the_run_was_scored(tmp_path):
     """evaluate.sh scores the text of `prepare.sh --tokenise none` with `--tokenized no`."""
     lines = make_data(tmp_path / "data", 10)
