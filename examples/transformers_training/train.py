@@ -11,7 +11,7 @@ with the translations of the test sentences, checkpoint-N for each kept evaluati
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 import transformers
@@ -123,9 +123,14 @@ class Trainer(Seq2SeqTrainer):
         return output
 
 
+def composed(row: Dict[str, Any]) -> Dict[str, Any]:
+    """Compose the characters of a pair (NFC), as the tokenizer does: a translation has those of its reference."""
+    return {"translation": {name: compose(text) for name, text in row["translation"].items()}}
+
+
 def read(options: Options, split: str) -> Dataset:
     if Path(options.data, "dataset_dict.json").exists():
-        return load_from_disk(options.data)[split]
+        return load_from_disk(options.data)[split].map(composed)
     pair = options.source, options.target
     sides = []
     for file in (Path(options.data, f"{split}.{name}") for name in pair):
@@ -157,6 +162,21 @@ def new_tokenizer(options: Options, texts: List[str], folder: Path) -> CapsuleTo
     return CapsuleTokenizer(str(vocabulary), pieces=str(pieces), model_max_length=1024, **sides)
 
 
+def set_languages(tokenizer: Any, model: CapsuleForConditionalGeneration, options: Options) -> None:
+    """Let a tokenizer of many languages (NLLB, M2M-100, mBART) mark texts with ours, and translations begin so.
+
+    Its default is another language, such as eng_Latn.
+    """
+    if getattr(tokenizer, "tgt_lang", "") is not None:
+        return
+    tokenizer.src_lang, tokenizer.tgt_lang = options.source, options.target
+    first = tokenizer("", text_target="")
+    for name, tokens in ((options.source, first["input_ids"]), (options.target, first["labels"])):
+        if tokens[0] == tokenizer.unk_token_id:
+            raise SystemExit(f"{options.baseline} does not know the language {name}; name it as its tokenizer does")
+    model.generation_config.forced_bos_token_id = first["labels"][0]
+
+
 def main() -> None:
     options, arguments = transformers.HfArgumentParser(
         (Options, Arguments), description=__doc__
@@ -171,6 +191,7 @@ def main() -> None:
         kind = CapsuleForConditionalGeneration
         start = kind.from_baseline if is_ours else kind.from_pretrained_translation
         model = start(options.baseline, options.preset, **changes)
+        set_languages(tokenizer, model, options)
     else:
         texts = [text for pair in data["train"]["translation"] for text in pair.values()]
         with arguments.main_process_first():

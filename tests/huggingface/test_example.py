@@ -274,3 +274,25 @@ def test_patience_goes_on_where_it_stood_and_an_ended_training_stays_ended(tmp_p
         steps = sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*"))
         assert steps == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
     assert "out: ended by --patience 2 after update 3" in output
+
+
+def test_a_tokenizer_of_many_languages_marks_texts_with_the_given_ones(guided):
+    tokenizer = transformers.NllbTokenizer(
+        vocab={word: n for n, word in enumerate("<s> <pad> </s> <unk> ▁ a".split())}, merges=[]
+    )
+    example().set_languages(tokenizer, guided, SimpleNamespace(source="deu_Latn", target="fra_Latn", baseline="nllb"))
+    tokens = tokenizer("a", text_target="a")
+    marks = [tokenizer.convert_ids_to_tokens(tokens[side])[0] for side in ("input_ids", "labels")]
+    assert marks == ["deu_Latn", "fra_Latn"]
+    assert guided.generation_config.forced_bos_token_id == tokens["labels"][0]
+    tokenizer.tgt_lang = None  # as it was loaded
+    with pytest.raises(SystemExit, match="nllb does not know the language xx; name it as its tokenizer does"):
+        example().set_languages(tokenizer, guided, SimpleNamespace(source="xx", target="fra_Latn", baseline="nllb"))
+
+
+def test_pairs_of_datasets_are_composed():
+    decomposed = unicodedata.normalize("NFD", "Tiếng Việt")
+    row = {"translation": {"en": "Vietnamese", "vi": decomposed}}
+    assert example().composed(row) == {
+        "translation": {"en": "Vietnamese", "vi": unicodedata.normalize("NFC", decomposed)}
+    }
