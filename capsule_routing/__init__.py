@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from capsule_routing.modules import *  # noqa: F403
 
 __version__ = "0.2.0"  # the only place that states it: pyproject.toml reads it here
+PACKAGES = ("functions", "losses", "modules")
 
 
 def __getattr__(name: str) -> Any:
     if name == "UserError":
         return importlib.import_module("capsule_routing.errors").UserError
+    if name in PACKAGES:
+        return importlib.import_module(f"capsule_routing.{name}")
     if not name.startswith("_"):  # __path__ and the like are looked up without torch
-        for package in ("functions", "losses", "modules"):
+        for package in PACKAGES:
             module = importlib.import_module(f"capsule_routing.{package}")
             if name in module.__all__:
                 return getattr(module, name)

@@ -31,6 +31,11 @@ def test_the_packages_import_no_torch():
     assert run(f"import {', '.join(names)}, sys; print(*{{'torch', 'fairseq'}} & set(sys.modules))") == []
 
 
+@pytest.mark.parametrize("name", ["functions", "losses", "modules", "modules.compile_routing", "dynamic_routing"])
+def test_a_part_of_the_library_is_there_at_the_first_access(name):
+    assert run(f"import capsule_routing; capsule_routing.{name}") == []
+
+
 def test_the_library_imports_only_torch():
     """In a process in which nothing else can be imported that this package requires, and no extra of it."""
     required = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]

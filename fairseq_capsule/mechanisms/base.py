@@ -121,11 +121,12 @@ class Mechanism:
         - "factors": `forward(queries [B, H, L, d], keys [B, H, K, d])` returns new ones, whose products are the logits.
           At padding both (in cross-attention, keys) are 0 and should stay so. A row must not depend on other positions.
         - "logits": `forward(logits [B, H, L, K], padding_mask [B, K], factors)` returns new logits. True marks padding,
-          where the logits are 0 and should stay so. `factors` are the queries `[B, H, L, d]` and keys `[B, H, K, d]`
-          whose products are the logits, for the first part; None for others. In the decoder's self-attention, row `l`
-          of the result must not depend on positions after `l`. While decoding, all rows are computed again at each
-          step, unless the part has `forward_next(row [B, H, 1, K], padding_mask [B, K], kept)`, which returns the last
-          row and what it keeps for the next step, `[B, …]`, or None at the first one.
+          where the logits are 0 and should stay so; the mask is None if nothing is padded. `factors` are the
+          queries `[B, H, L, d]` and keys `[B, H, K, d]` whose products are the logits, for the first part; None for
+          others. In the decoder's self-attention, row `l` of the result must not depend on positions after `l`. While
+          decoding, all rows are computed again at each step, unless the part has `forward_next(row [B, H, 1, K],
+          padding_mask [B, K], kept)`, which returns the last row and what it keeps for the next step, `[B, …]`, or None
+          at the first one.
         - "heads": `forward(heads [B, L, H, d])` returns the attention's output `[B, L, C]`, in place of `W_O`.
 
         Several mechanisms can change the factors or the logits of an attention, in the order of the registry.

@@ -163,7 +163,7 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
     if isinstance(off, LSTMModel):
         plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
     elif isinstance(off, TransformerModelBase):
-        plain_options = Namespace(**small.SIZES, **options, arch="transformer")
+        plain_options = Namespace(**{**small.SIZES, **options}, arch="transformer")
     else:
         return
     plain = build_model(plain_options, small.make_task()).eval()

@@ -46,3 +46,7 @@ def test_a_model_with_everything_off_equals_fairseq_s_model(arch, normalize_befo
     check_off_is_fairseqs_own(
         arch, {"encoder_normalize_before": normalize_before, "decoder_normalize_before": normalize_before}
     )
+
+
+def test_everything_off_is_checked_in_other_sizes_too():
+    check_off_is_fairseqs_own("capsule_transformer_tiny", {"encoder_layers": 1})
