@@ -169,12 +169,17 @@ def set_languages(tokenizer: Any, model: CapsuleForConditionalGeneration, option
     """
     if getattr(tokenizer, "tgt_lang", "") is not None:
         return
-    tokenizer.src_lang, tokenizer.tgt_lang = options.source, options.target
-    first = tokenizer("", text_target="")
-    for name, tokens in ((options.source, first["input_ids"]), (options.target, first["labels"])):
-        if tokens[0] == tokenizer.unk_token_id:
-            raise SystemExit(f"{options.baseline} does not know the language {name}; name it as its tokenizer does")
-    model.generation_config.forced_bos_token_id = first["labels"][0]
+    try:
+        tokenizer.src_lang, tokenizer.tgt_lang = options.source, options.target
+        marks = tokenizer("", text_target="")
+    except KeyError:  # of M2M-100; the others take <unk>
+        marks = {"input_ids": [tokenizer.unk_token_id], "labels": []}
+    if tokenizer.unk_token_id in [*marks["input_ids"], *marks["labels"]]:
+        pair = f"{options.source}-{options.target}"
+        raise SystemExit(f"{options.baseline} does not know the languages {pair}; name them as its tokenizer does")
+    first = marks["labels"][0]
+    if first != tokenizer.eos_token_id:  # mBART marks the end of a text
+        model.generation_config.forced_bos_token_id = first
 
 
 def main() -> None:

@@ -158,8 +158,8 @@ def _points(pairs: List[Pair], column: Column) -> Points:
         merged[point] = Figures(values, differences, before.ps + figures.ps)
     if len(found) > 1 and read is _score:
         figures = replace(merged[""], effect=_effect(list(found), column))
-        # Without an effect a difference of some seeds would stand beside the mean of all.
-        if len(figures.differences) < sum(_both_scored(*pair, column) for pair in found):
+        # A difference of some seeds would stand beside the mean of all.
+        if figures.effect is None and len(figures.differences) < sum(_both_scored(*pair, column) for pair in found):
             figures = replace(figures, differences=(), ps=())
         merged[""] = figures
     elif "" in merged and len(merged[""].differences) == len(found) > 1:

@@ -21,7 +21,7 @@ from fairseq_capsule_lab.cli.commands import argument, command, option
 DATA = "OUT of a prepare script, or its bin. OUT/bin is translated; OUT/raw has the references: test.de, test.en1, …"
 SPLITS = "One or several splits: --split test --split test1, or --split test,test1.  [default: test]"
 CHECKPOINTS = (
-    "Average last:N or best:N (last:N:updates: of updates where there are epochs too), or take one file of RUN.  "
+    "Average last:N or best:N (with :updates those of updates, where there are epochs too), or take one file of RUN.  "
     "[default: last:N, where N is checkpoint.keep_last_epochs or keep_interval_updates of the configuration, or fewer "
     "if there are fewer; without either, checkpoint_best.pt]"
 )

@@ -87,7 +87,9 @@ def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, 
         return folder.path / choice, ()
     many = re.fullmatch(r"(last|best):([1-9][0-9]*)(:updates)?", choice)
     if not many:
-        raise UserError(f"--checkpoints {choice}: not last:N, best:N, last:N:updates or a file in {folder.path}")
+        raise UserError(
+            f"--checkpoints {choice}: not last:N, best:N, one of them with :updates, or a file in {folder.path}"
+        )
     kind, number = many[1], int(many[2])
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
     pool = UPDATE if many[3] else pool

@@ -286,8 +286,22 @@ def test_a_tokenizer_of_many_languages_marks_texts_with_the_given_ones(guided):
     assert marks == ["deu_Latn", "fra_Latn"]
     assert guided.generation_config.forced_bos_token_id == tokens["labels"][0]
     tokenizer.tgt_lang = None  # as it was loaded
-    with pytest.raises(SystemExit, match="nllb does not know the language xx; name it as its tokenizer does"):
+    with pytest.raises(
+        SystemExit, match="nllb does not know the languages xx-fra_Latn; name them as its tokenizer does"
+    ):
         example().set_languages(tokenizer, guided, SimpleNamespace(source="xx", target="fra_Latn", baseline="nllb"))
+
+
+def test_no_translation_begins_with_the_end_where_marks_are_at_the_end(guided):
+    """As mBART's, and NLLB's in its former form."""
+    vocabulary = {word: number for number, word in enumerate("<s> <pad> </s> <unk> ▁ a".split())}
+    tokenizer = transformers.NllbTokenizer(vocab=vocabulary, merges=[], legacy_behaviour=True)
+    example().set_languages(tokenizer, guided, SimpleNamespace(source="deu_Latn", target="fra_Latn", baseline="nllb"))
+    assert tokenizer.convert_ids_to_tokens(tokenizer("a", text_target="a")["labels"])[-1] == "fra_Latn"
+    assert guided.generation_config.forced_bos_token_id is None
+    tokenizer.tgt_lang = None
+    with pytest.raises(SystemExit, match="does not know the languages deu_Latn-xx"):
+        example().set_languages(tokenizer, guided, SimpleNamespace(source="deu_Latn", target="xx", baseline="nllb"))
 
 
 def test_pairs_of_datasets_are_composed():

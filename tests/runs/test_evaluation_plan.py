@@ -88,10 +88,10 @@ def test_translations_by_another_search_are_noted(planned, tmp_path):
 @pytest.mark.parametrize(
     "own, other, refused",
     [
-        ({"tokenise": "moses"}, {"tokenized": "no", "remove_bpe": None}, "--tokenized no, and"),
-        ({"tokenise": "none"}, {"tokenized": "yes", "remove_bpe": None}, "--tokenized yes, and"),
-        ({"tokenise": "characters"}, {"tokenized": "no", "remove_bpe": None}, "--remove-bpe auto, and"),
-        ({"tokenise": "none"}, {"tokenized": "no", "remove_bpe": "sentencepiece"}, "--remove-bpe sentencepiece, and"),
+        ({"tokenise": "moses"}, {"tokenized": "no", "remove_bpe": None}, "--tokenized no, which"),
+        ({"tokenise": "none"}, {"tokenized": "yes", "remove_bpe": None}, "--tokenized yes, which"),
+        ({"tokenise": "characters"}, {"tokenized": "no", "remove_bpe": None}, "--remove-bpe auto, which"),
+        ({"tokenise": "none"}, {"tokenized": "no", "remove_bpe": "sentencepiece"}, "--remove-bpe sentencepiece, which"),
         ({"tokenise": "moses"}, {"tokenized": "yes", "remove_bpe": None}, ""),
         ({}, {"tokenized": "yes", "remove_bpe": None}, ""),
         ({"tokenise": "moses"}, {"tokenized": "auto", "remove_bpe": None}, ""),
@@ -109,6 +109,18 @@ def test_a_run_on_text_of_another_form_is_not_compared_with(planned, tmp_path, o
         assert plan.against
     else:
         assert f"was scored with {refused}" in plan and plan.endswith("compare the two by fairseq-capsule report")
+
+
+def test_summaries_of_separate_characters_are_compared(run, planned, tmp_path):
+    """ROUGE joins all characters, whatever the preparation."""
+    planned()
+    run.write_settings(Settings({**CONFIG, "task": {**CONFIG["task"], "_name": "capsule_summarization"}}))
+    folder = tmp_path / "other/evaluation/test"
+    folder.mkdir(parents=True)
+    (folder / "generate.out").touch()
+    (folder / "scores.json").write_text(json.dumps({"tokenized": "auto", "remove_bpe": None}))
+    (tmp_path / "data/settings.json").write_text(json.dumps({"script": "prepare.sh", "tokenise": "characters"}))
+    assert planned(against=tmp_path / "other").against
 
 
 def test_corrected_references_are_scored_again(run, planned, tmp_path):
@@ -211,7 +223,7 @@ def test_a_training_that_ended_within_an_epoch_is_noted(run, planned):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N, la"),
+        ({"checkpoints": "../b/checkpoint_best.pt"}, "--checkpoints ../b/checkpoint_best.pt: not last:N, best:N, on"),
         ({"results": "../b/evaluation"}, "--results must be a name"),
         ({"split": ["test", "test9"]}, "no split 'test9'"),
         ({"against": Path("nothing")}, "nothing: 'test' was not evaluated; evaluate it first"),
