@@ -203,7 +203,7 @@ def test_the_python_blocks_of_the_page_are_one_program_whose_tests_pass(tmp_path
     words = ["-q", "-p", "no:cacheprovider", *chosen, tmp_path / "test_page.py"]
     finished = run_forked("pytest", "console_main", words, REPOSITORY)
     assert finished.returncode == 0, finished.stdout
-    assert f"{3 * len(INVARIANTS) + all_tests} passed" in finished.stdout
+    assert f"{2 * len(INVARIANTS) + all_tests} passed" in finished.stdout
 
 
 def test_the_table_of_the_page_is_one(tmp_path):
