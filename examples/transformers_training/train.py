@@ -172,9 +172,10 @@ def set_languages(tokenizer: Any, model: CapsuleForConditionalGeneration, option
     try:
         tokenizer.src_lang, tokenizer.tgt_lang = options.source, options.target
         marks = tokenizer("", text_target="")
+        is_known = tokenizer.unk_token_id not in [*marks["input_ids"], *marks["labels"]]
     except KeyError:  # of M2M-100; the others take <unk>
-        marks = {"input_ids": [tokenizer.unk_token_id], "labels": []}
-    if tokenizer.unk_token_id in [*marks["input_ids"], *marks["labels"]]:
+        is_known = False
+    if not is_known:
         pair = f"{options.source}-{options.target}"
         raise SystemExit(f"{options.baseline} does not know the languages {pair}; name them as its tokenizer does")
     first = marks["labels"][0]

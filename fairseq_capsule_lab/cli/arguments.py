@@ -171,7 +171,7 @@ def _by_numbers(path: str) -> list[str | int]:
 
 
 def output_path(text: str) -> Path:
-    """A type: a file or a folder to write, or one that may be missing."""
+    """A type: a file or a folder to write."""
     return Path(given(text))
 
 

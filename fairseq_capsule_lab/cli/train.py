@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fairseq_capsule_lab.cli.arguments import DRY_RUN, MOST, data_folder, given, input_file, output_path, positive_int
+from fairseq_capsule_lab.cli.arguments import DRY_RUN, MOST, data_folder, given, input_file, positive_int
 from fairseq_capsule_lab.cli.commands import command, option
 
 PRECISIONS = ["fp32", "fp16", "bf16"]
@@ -36,7 +36,7 @@ BASELINE = (
 @option("--nodes", positive_int, "M", NODES, default=1)
 @option("--effective-tokens", positive_int, "N", TOKENS)
 @option("--precision", click.Choice(PRECISIONS), "", "Whatever CONFIG says; the last two need GPUs.", default="fp32")
-@option("--like-baseline", output_path, "CHECKPOINT", BASELINE)
+@option("--like-baseline", given, "CHECKPOINT", BASELINE)
 @DRY_RUN
 def train(
     words: Sequence[str],
@@ -45,7 +45,7 @@ def train(
     nodes: int,
     effective_tokens: int | None,
     precision: str,
-    like_baseline: Path | None,
+    like_baseline: str | None,
     dry_run: bool,
 ) -> int:
     """Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
@@ -72,7 +72,7 @@ def train(
         nodes=nodes,
         effective_tokens=effective_tokens,
         precision=precision,
-        like_baseline=like_baseline,
+        like_baseline=Path(like_baseline) if like_baseline else None,
     )
     context = click.get_current_context()
     return runs.train(context.command_path, context.meta["words"], arguments, dry_run)
