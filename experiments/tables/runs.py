@@ -188,7 +188,7 @@ class TableRuns:
         return self.run(row, column, seed), other
 
     def run(self, row: Row, column: Column, seed: int) -> Run:
-        """The run of a row for a column."""
+        """The run of a row for a column; raises a UserError if its folder was trained with another schedule."""
         corpus, *of_corpus = column.corpus
         config, *words = row.run or ()
         setup = self.scale.setup(self.table.paper, corpus, any(word.startswith("size=big") for word in words))
@@ -209,7 +209,19 @@ class TableRuns:
             # An archive of results has the folder without the checkpoint.
             if self.given or replacement.checkpoint.is_symlink() or replacement.folder.is_finished:
                 return replacement
+        _refuse_other_schedule(run)
         return run
+
+
+def _refuse_other_schedule(run: Run) -> None:
+    """A run's name has no schedule: tables of two papers may train the same model for different times."""
+    settings = run.folder.settings()
+    for word in run.regime.overrides if settings.config else ():
+        name = word.partition("=")[0]
+        trained, now = settings.get(name), OmegaConf.select(composed_of(run), name)
+        if trained != now:
+            there = f"{run.folder.path} was trained with {name}={trained}"
+            raise UserError(f"{there}, this table has {now}; give another folder as --runs")
 
 
 def composed_of(run: Run) -> DictConfig:

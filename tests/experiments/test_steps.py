@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 import shlex
 
 import pytest
@@ -12,6 +13,7 @@ from capsule_routing.errors import UserError
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
 from experiments.tables.jobs import missing
 from experiments.tables.measures import RATIOS
+from experiments.tables.results import gather
 from experiments.tables.runs import GIVEN, Run, TableRuns, Workspace
 from experiments.tables.scales import SCALES, load_scale
 from experiments.tables.sources import applies, model_options
@@ -122,6 +124,23 @@ def test_overrides_that_change_nothing_give_the_same_run(workspace):
     names = of("weng-figure4", SMALL, workspace).trainings
     assert GRET in names and "small/multi30k/gret_transformer+global_capsules-16+on-transformer/seed1" in names
     assert len(names) == 2 + 20 and not any("capsules-32" in name or "iterations-3" in name for name in names)
+
+
+def test_a_run_that_was_trained_with_another_schedule_is_refused(workspace):
+    """Its name has no schedule, so a table would print it as its own."""
+    settings = workspace.runs / "paper/multi30k/transformer/seed1/settings.json"
+    settings.parent.mkdir(parents=True)
+    schedule = {"optimization": {"max_epoch": 40}, "lr_scheduler": {"warmup_updates": 2000}}
+    settings.write_text(json.dumps({"config": schedule}))
+    of("comparison", PAPER, workspace)
+    gather(load_table("comparison"), PAPER, workspace)
+    schedule["optimization"]["max_epoch"] = 12
+    settings.write_text(json.dumps({"config": schedule}))
+    problem = "/transformer/seed1 was trained with optimization.max_epoch=12, this table has 40; give another folder"
+    with pytest.raises(UserError, match=problem):
+        of("comparison", PAPER, workspace)
+    with pytest.raises(UserError, match=problem):
+        gather(load_table("comparison"), PAPER, workspace)
 
 
 def test_runs_that_are_only_timed_are_not_trained(workspace):
