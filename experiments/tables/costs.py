@@ -47,7 +47,12 @@ def measured(measure: str, setting: str) -> Dict[str, float]:
 
 
 def cost(kind: str, run: Run) -> Dict[str, float]:
-    """What a step of a kind costs for a run, in `gpu_hours` or `cpu_hours` and `gigabytes`, as far as it is counted."""
+    """What a step of a kind costs for a run, in `gpu_hours` or `cpu_hours` and `gigabytes`, as far as it is counted.
+
+    Nothing is counted on a corpus of unknown size.
+    """
+    if not run.setup.pairs:
+        return {}
     hours = "cpu_hours" if is_tiny(run) else "gpu_hours"
     if kind == "prepare":  # on one core
         pairs = run.setup.pairs

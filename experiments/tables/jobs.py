@@ -17,7 +17,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
-from capsule_routing.errors import UserError
+from capsule_routing.errors import UserError, counted
 from experiments.tables.definitions import REPOSITORY
 from fairseq_capsule_lab import processes
 from fairseq_capsule_lab.files import write_whole
@@ -113,11 +113,13 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
 
 def total(steps: Sequence[Step]) -> str:
     """The cost of steps, in one line."""
-    trainings = sum(step.kind == "train" for step in steps)
+    trainings = [step for step in steps if step.kind == "train"]
+    uncounted = sum(not step.gpu_hours and not step.cpu_hours for step in trainings)
     gpu_hours, cpu_hours, gigabytes = (
         fsum(getattr(step, name) for step in steps) for name in ("gpu_hours", "cpu_hours", "gigabytes")
     )
-    parts = [f"{trainings} training{'s' if trainings != 1 else ''}"]
+    parts = [counted(len(trainings), "training")]
+    parts += [f"{uncounted} of them not counted: no pairs of their corpus in configs/scales"] if uncounted else []
     parts += [f"{gpu_hours:,.0f} hours of one H100"] if gpu_hours else []
     parts += [f"{cpu_hours:,.1f} hours of a CPU core", f"{gigabytes:,.0f} GB of disk"]
     return ", ".join(parts)

@@ -1,5 +1,6 @@
 """What tables cost: by measured speeds, and as the page of the tables states it."""
 
+import dataclasses
 import importlib
 import math
 import re
@@ -9,7 +10,7 @@ import torch
 
 from experiments.tables import costs
 from experiments.tables.definitions import REPOSITORY, load_table, table_names
-from experiments.tables.jobs import total
+from experiments.tables.jobs import Step, total
 from experiments.tables.scales import load_scale
 from experiments.tables.sources import model_options
 from experiments.tables.steps import work_of
@@ -51,6 +52,17 @@ def test_rows_have_the_speed_of_their_system(workspace):
     kinds = {"transformer": costs.TRANSFORMER, "continued": costs.TRANSFORMER, "lstm": costs.LSTM}
     kinds |= {"gdr_transformer": "GDR, both losses", "gdr_lstm": "GDR on an LSTM, both losses"}
     assert {title: kinds[title.partition("+")[0]] for title in systems} == systems
+
+
+def test_a_corpus_of_unknown_size_is_named(workspace):
+    """Its costs were printed as 0."""
+    runs = runs_of("duan-table2", SMALL, workspace)
+    run = runs["small/multi30k/transformer/seed1"]
+    unknown = dataclasses.replace(run, setup=dataclasses.replace(run.setup, pairs=0))
+    assert costs.cost("train", unknown) == costs.cost("prepare", unknown) == {}
+    steps = [Step("train", "a/finished", ["train.sh"], "log"), Step("train", "b/finished", [], "log", cpu_hours=2)]
+    reason = "1 of them not counted: no pairs of their corpus in configs/scales"
+    assert total(steps) == f"2 trainings, {reason}, 2.0 hours of a CPU core, 0 GB of disk"
 
 
 def test_a_tiny_model_is_counted_on_the_cpu(workspace):
