@@ -214,14 +214,17 @@ class TableRuns:
 
 
 def _refuse_other_schedule(run: Run) -> None:
-    """A run's name has no schedule: tables of two papers may train the same model for different times."""
+    """A run's name has no schedule: two tables may train the same model for different times.
+
+    A setting that its folder does not state, such as one that train.sh computes, is not compared.
+    """
     settings = run.folder.settings()
-    for word in run.regime.overrides if settings.config else ():
-        name = word.partition("=")[0]
-        trained, now = settings.get(name), OmegaConf.select(composed_of(run), name)
-        if trained != now:
-            there = f"{run.folder.path} was trained with {name}={trained}"
-            raise UserError(f"{there}, this table has {now}; give another folder as --runs")
+    for group in ("optimization", "lr_scheduler") if settings.config else ():
+        for name, now in composed_of(run)[group].items():
+            trained = settings.get(f"{group}.{name}")
+            if trained not in (None, now):
+                there = f"{run.folder.path} was trained with {group}.{name}={trained}"
+                raise UserError(f"{there}, this table has {now}; give another folder as --runs")
 
 
 def composed_of(run: Run) -> DictConfig:

@@ -126,21 +126,21 @@ def test_overrides_that_change_nothing_give_the_same_run(workspace):
     assert len(names) == 2 + 20 and not any("capsules-32" in name or "iterations-3" in name for name in names)
 
 
-def test_a_run_that_was_trained_with_another_schedule_is_refused(workspace):
-    """Its name has no schedule, so a table would print it as its own."""
+@pytest.mark.parametrize("paper", ["comparison", ""])
+def test_a_run_that_was_trained_with_another_schedule_is_refused(paper, workspace):
+    """Its name has no schedule, so a table would print it as its own; a table of no paper has the configuration's."""
+    table = dataclasses.replace(load_table("comparison"), paper=paper)
     settings = workspace.runs / "paper/multi30k/transformer/seed1/settings.json"
     settings.parent.mkdir(parents=True)
-    schedule = {"optimization": {"max_epoch": 40}, "lr_scheduler": {"warmup_updates": 2000}}
-    settings.write_text(json.dumps({"config": schedule}))
-    of("comparison", PAPER, workspace)
-    gather(load_table("comparison"), PAPER, workspace)
-    schedule["optimization"]["max_epoch"] = 12
-    settings.write_text(json.dumps({"config": schedule}))
+    settings.write_text(json.dumps({"config": {"optimization": {"max_epoch": 40}}}))
+    work_of(table, PAPER, workspace)
+    gather(table, PAPER, workspace)
+    settings.write_text(json.dumps({"config": {"optimization": {"max_epoch": 12}}}))
     problem = "/transformer/seed1 was trained with optimization.max_epoch=12, this table has 40; give another folder"
     with pytest.raises(UserError, match=problem):
-        of("comparison", PAPER, workspace)
+        work_of(table, PAPER, workspace)
     with pytest.raises(UserError, match=problem):
-        gather(load_table("comparison"), PAPER, workspace)
+        gather(table, PAPER, workspace)
 
 
 def test_runs_that_are_only_timed_are_not_trained(workspace):
