@@ -87,7 +87,10 @@ def judge(claim, folder, level):
     line = read_figure(claim, folder)
     if line is None:
         return f"open: {FEW[1] if 'note' in claim else 'not trained yet'}", ""
-    figure, kind = claim.get("figure", "difference"), f".{claim.get('digits', 3)}f" if "figure" in claim else "+.2f"
+    if "figure" in claim:
+        figure, kind = claim["figure"], f".{claim.get('digits', 3)}f"
+    else:
+        figure, kind = "difference", f"+.{claim.get('digits', 2)}f"
     shown = f"{float(line[figure]):{kind}}"
     if int(line["seeds"]) in FEW:
         return f"open: {FEW[int(line['seeds'])]}", shown
