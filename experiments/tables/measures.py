@@ -71,13 +71,17 @@ MEASURES: Dict[str, RunMeasure] = {
     "speed_generate": RunMeasure("throughput-generate", lambda printed: printed["ratio"]),
     "latency": RunMeasure("latency", lambda printed: printed["milliseconds"][printed["archs"][0]]["mean"], 1),
     "latency_ratio": RunMeasure("latency", lambda printed: printed["speedup"][printed["archs"][0]]),
-    **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
+    **{
+        f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1, compared=True) for top in (200, 500, 1000)
+    },
     "cdr": RunMeasure("coverage", _row("cdr"), 3, compared=True),
     "over_translation": RunMeasure("coverage", _row("over")),
     "under_translation": RunMeasure("coverage", _row("under")),
     # The first row is about the whole target.
     "overlap_past": RunMeasure("overlap", _row("past"), 3),
     "overlap_future": RunMeasure("overlap", _row("future"), 3),
+    # The rows are the model, its cross-attention, and the position alone.
+    "assignment_over_position": RunMeasure("assignment", lambda of: of["rows"][0]["area"] - of["rows"][2]["area"], 3),
     "attention_entropy_before": RunMeasure("attention", _statistic("attention_before"), 3),
     "attention_entropy": RunMeasure("attention", _statistic("attention_after"), 3),
     "moved_words": RunMeasure("past-future", _statistic("past_future_moved", 100), 1),

@@ -21,6 +21,8 @@ SOURCES = {
     "capsules": "fairseq-capsule {plugin} analyze routing {checkpoint} --data {bin} --show capsules --out {out} --json",
     "cases": "fairseq-capsule analyze cases {before} {generated} {case} --out {out} --json",
     "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
+    "assignment": "fairseq-capsule {plugin} analyze assignment {checkpoint} --data {bin} --train {source} {target}"
+    " --out {out} --json",
     "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
     "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} {lang} --out {out} --json",
     "longer-than": "fairseq-capsule analyze lengths {generated} {case} {lang} --longer-than 0,10,20,30,40,50"

@@ -4,12 +4,14 @@ A source word is translated at step `t` if the last target word that is aligned 
 """
 
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary
+from fairseq.data.data_utils import post_process
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
@@ -17,8 +19,8 @@ from capsule_routing.errors import UserError
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection import INSPECTIONS, assigning_mechanism
 from fairseq_capsule.models.outputs import evaluating
-from fairseq_capsule_lab.analysis.alignment import Links
-from fairseq_capsule_lab.analysis.batches import batches
+from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
+from fairseq_capsule_lab.analysis.batches import batches, load_split
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.output import Analysis, column, make_analysis
 from fairseq_capsule_lab.evaluation.translations import subwords_of
@@ -212,6 +214,37 @@ def assignment_rows(
     if number != len(alignments):
         raise UserError(f"--alignments: {len(alignments)} lines, but {split} has {number} sentences")
     return [_row(system, values) for system, values in rates.items()]
+
+
+def align_split(checkpoint: Path, data: Path, split: str, training: Tuple[Sequence[str], Sequence[str]]) -> List[Links]:
+    """Align the sentences of a split by eflomal.
+
+    Args:
+        checkpoint: a model of the data, for its dictionaries.
+        training: sources and targets to learn from, tokenised as the data is.
+
+    Raises:
+        UserError: as in `load_with_data` and `align`.
+    """
+    _, _, task = load_with_data(checkpoint, data)
+    load_split(task, split)
+    dataset = task.dataset(split)
+    sides = [(dataset.src, task.source_dictionary), (dataset.tgt, task.target_dictionary)]
+    of_split = [texts_by_word(dictionary, [side[number] for number in range(len(side))]) for side, dictionary in sides]
+    directions = align(*([*texts, *more] for texts, more in zip(of_split, training)))
+    return [grow_diag_final_and(*both) for both in zip(*directions)][: len(dataset)]
+
+
+def texts_by_word(dictionary: Dictionary, sentences: Sequence[Tensor]) -> List[str]:
+    """The text of sentences, with a space between the words that `words_of` counts."""
+    lines = [[dictionary[token] for token in tokens[:-1].tolist()] for tokens in sentences]
+    kind = subwords_of([" ".join(line) for line in lines])
+    texts = []
+    for line in lines:
+        of_words = groupby(zip(words_of(line, kind), line), key=lambda pair: pair[0])
+        words = [post_process(" ".join(subword for _, subword in pairs), kind) for _, pairs in of_words]
+        texts.append(" ".join(word or "▁" for word in words))  # a space that is a piece of its own is a word
+    return texts
 
 
 def _words(dictionary: Dictionary, batch: Tensor) -> List[List[int]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fairseq_capsule_lab.evaluation.translations import Translations
 
 TRAIN = "More text to learn the alignment from, tokenised as the outputs are: the tokenised training set."
+ALIGN = "Text to align the split with, by eflomal: the tokenised training set."
 ALIGNMENTS = "The links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0."
 SHOW = "Also draw this view of inspect, for a sentence of the split, with the first checkpoint."
 TOKENISED = "Whether the text of the data is tokenised. auto: yes, unless it has SentencePiece pieces."
@@ -127,10 +128,7 @@ def coverage(
     for output in translations:
         if not output.tokenised:
             raise UserError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
-    source, target = map(read_lines, train) if train else ([], [])
-    if train and len(source) != len(target):
-        raise UserError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
-    return _write(analyze_coverage(labels, translations, (source, target), runs), out)
+    return _write(analyze_coverage(labels, translations, _pairs(train), runs), out)
 
 
 @command("overlap", "gdr.pt --data data/multi30k --out analysis", group=analyze)
@@ -147,22 +145,34 @@ def overlap(checkpoints: Sequence[Path], data: Path, split: str, out: Path, name
 @command("assignment", "gdr.pt --data data/toy --alignments raw/alignments/test.align --out analysis", group=analyze)
 @CHECKPOINTS
 @split_option("test")
-@option("--alignments", input_file, "FILE", ALIGNMENTS, required=True)
+@option("--alignments", input_file, "FILE", ALIGNMENTS)
+@option("--train", text_file, "SOURCE TARGET", ALIGN, nargs=2)
 @EVERY_KIND
 def assignment(
     checkpoints: Sequence[Path],
     data: Path,
     split: str,
-    alignments: Path,
+    alignments: Path | None,
+    train: tuple[Path, Path] | None,
     out: Path,
     names: Sequence[str],
 ) -> dict[str, Any]:
     """Which source words PAST and FUTURE hold, compared with word alignments."""
+    one_of({"--alignments": alignments, "--train": train}, required=True)
     from fairseq_capsule_lab.analysis.alignment import read_alignments
-    from fairseq_capsule_lab.analysis.assignment import analyze_assignment
+    from fairseq_capsule_lab.analysis.assignment import align_split, analyze_assignment
 
-    labels, links = system_names(names, checkpoints), read_alignments(alignments)
+    labels = system_names(names, checkpoints)
+    links = read_alignments(alignments) if alignments else align_split(checkpoints[0], data, split, _pairs(train))
     return _write(analyze_assignment(labels, checkpoints, data, split, links), out)
+
+
+def _pairs(train: tuple[Path, Path] | None) -> tuple[list[str], list[str]]:
+    """The lines of --train."""
+    source, target = map(read_lines, train) if train else ([], [])
+    if train and len(source) != len(target):
+        raise UserError(f"--train: {train[0]} has {len(source)} lines, but {train[1]} has {len(target)}")
+    return source, target
 
 
 @command("routing", "capsule.pt gdr.pt --data data/multi30k --out analysis", group=analyze)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fairseq.data import Dictionary
 
 from capsule_routing.errors import UserError
 from fairseq_capsule_lab.analysis.alignment import read_alignments
@@ -13,6 +14,7 @@ from fairseq_capsule_lab.analysis.assignment import (
     joined,
     mean_and_interval,
     sentence_rates,
+    texts_by_word,
     words_of,
 )
 
@@ -77,6 +79,15 @@ def test_subwords_are_joined_to_words():
     shares = np.array([[0.2, 0.4, 0.6]])
     assert joined(shares, [0, 0, 1]).tolist() == [[pytest.approx(0.3), 0.6]]
     assert joined(shares, [0, 0, 1], mean=False).tolist() == [[pytest.approx(0.6), 0.6]]
+
+
+@pytest.mark.parametrize(
+    "subwords, text", [("a@@ b c d@@ e@@ f", "ab c def"), ("▁a b ▁ ▁c d", "ab ▁ cd"), ("a <unk> c", "a <unk> c")]
+)
+def test_a_text_has_the_words_that_are_counted(subwords, text):
+    dictionary = Dictionary()
+    tokens = dictionary.encode_line(subwords, add_if_not_exist=True).long()
+    assert texts_by_word(dictionary, [tokens]) == [text]
 
 
 @pytest.mark.parametrize("link", ["0", "0:1", "-1-2"])

@@ -78,7 +78,7 @@ def of_git(*words):
     return done.stdout if done.returncode == 0 else ""
 
 
-@pytest.mark.parametrize("table", ["ablation", "ablation-adequacy", "ablation-lstm"])
+@pytest.mark.parametrize("table", ["ablation", "ablation-adequacy", "ablation-contents", "ablation-lstm"])
 def test_what_decides_a_claim_was_written_before_its_table_was_trained(table):
     added = of_git("log", "--diff-filter=A", "--format=%H", "--", f"experiments/results/{table}.csv").split()
     before = added and of_git("show", f"{added[-1]}^:experiments/results/claims.yaml")

@@ -9,6 +9,7 @@ from fairseq.data.data_utils import load_indexed_dataset
 
 from fairseq_capsule_lab.cli import main
 from tests.integration.commands import SMALL, run, train
+from tests.libraries import library
 
 
 def rows(capsys, kind, *arguments):
@@ -59,6 +60,19 @@ def test_assignment_is_compared_with_alignments(data, routed, links, tmp_path, c
     assert model["precision"] is None  # every word has a link
     assert position["area"] < 0.7  # near 1 if a target is in the order of its source; here it is reversed
     assert (tmp_path / "out/assignment.svg").exists()
+
+
+def test_assignment_aligns_the_words_itself(data, routed, links, tmp_path, capsys):
+    library("eflomal")
+    for language in ("en", "de"):
+        dictionary = Dictionary.load(str(data / f"dict.{language}.txt"))
+        sentences = load_indexed_dataset(f"{data}/train.en-de.{language}", dictionary)
+        (tmp_path / language).write_text("".join(f"{dictionary.string(sentence)}\n" for sentence in sentences))
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
+    arguments = (routed[0] / "checkpoint_last.pt", "--data", data, "--out", tmp_path / "out")
+    *_, expected = rows(capsys, "assignment", *arguments, "--alignments", tmp_path / "links")
+    *_, found = rows(capsys, "assignment", *arguments, "--train", tmp_path / "en", tmp_path / "de")
+    assert found["area"] == pytest.approx(expected["area"], abs=0.1)  # eflomal samples without a seed
 
 
 @pytest.mark.parametrize(

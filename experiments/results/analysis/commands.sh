@@ -16,18 +16,10 @@ fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after
   "$runs/lstm+dataset.max_tokens-4096+optimization.lr-[0.005]+size-as_capsnmt/seed1/checkpoint_avg_table.pt"
 python experiments/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
   --baseline $runs/transformer/seed1/checkpoint_avg_table.pt --data data/multi30k/bin
-# Word alignments of the test set, by eflomal from the test and the training set together; it takes no seed.
-python - data/multi30k/tokenised test.links << 'END'
-import sys
-from pathlib import Path
-from fairseq_capsule_lab.analysis.alignment import align, grow_diag_final_and
-test, train = ([Path(sys.argv[1], f"{split}.{side}").read_text().splitlines() for side in ("en", "de")] for split in ("test", "train"))
-directions = align(*(short + long for short, long in zip(test, train)))
-links = [grow_diag_final_and(*pair) for pair in zip(*directions)][: len(test[0])]
-Path(sys.argv[2]).write_text("".join(" ".join(f"{i}-{j}" for i, j in sorted(pairs)) + "\n" for pairs in links))
-END
+# eflomal takes no seed.
 fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/checkpoint_last.pt $gdr/seed1/checkpoint_last.pt \
-  --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out experiments/results/analysis
+  --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test \
+  --train data/multi30k/tokenised/train.en data/multi30k/tokenised/train.de --out experiments/results/analysis
 fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
   --out $runs/routing
 # The same on the toy corpus, with the links that it contains.
