@@ -35,7 +35,8 @@ def intervals(lengths: Sequence[int], edges: Sequence[int]) -> Groups:
     Empty groups are left out.
     """
     bounds = sorted(set(edges))
-    labels = [f"≤ {bounds[0]}", *(f"{low + 1}–{high}" for low, high in zip(bounds, bounds[1:])), f"> {bounds[-1]}"]
+    between = (f"{low + 1}–{high}" if high > low + 1 else str(high) for low, high in zip(bounds, bounds[1:]))
+    labels = [f"≤ {bounds[0]}", *between, f"> {bounds[-1]}"]
     groups: Groups = {label: [] for label in labels}
     for sentence, group in enumerate(np.searchsorted(bounds, lengths)):
         groups[labels[group]].append(sentence)

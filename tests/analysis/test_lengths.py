@@ -13,6 +13,7 @@ LENGTHS = [3, 10, 11, 20, 21, 55]
 
 
 def test_intervals_include_their_upper_bound():
+    assert list(intervals([10, 11, 12], [10, 11])) == ["≤ 10", "11", "> 11"]
     assert intervals(LENGTHS, [20, 10, 50]) == {"≤ 10": [0, 1], "11–20": [2, 3], "21–50": [4], "> 50": [5]}
 
 

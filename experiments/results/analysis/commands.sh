@@ -22,7 +22,19 @@ fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/ch
   --train data/multi30k/tokenised/train.en data/multi30k/tokenised/train.de --out experiments/results/analysis
 fairseq-capsule analyze routing $runs/capsnmt+aggregation_scale-1/seed2/checkpoint_avg_table.pt --data data/multi30k/bin --split test \
   --out $runs/routing
-# The same on the toy corpus, with the links that it contains.
+# The fine-tuned models of `scripts/reproduce.sh ablation --scale paper`, seeds 6 to 10.
+routed=() outputs=() names=()
+for system in continued gdr_transformer gret_transformer; do
+    for seed in {6..10}; do
+        run=$runs/$system+on-transformer/seed$seed
+        outputs+=("$run/evaluation/test/generate.out")
+        names+=(--names "$system, seed $seed")
+        [[ $system == continued ]] || routed+=("$run/checkpoint_last.pt")
+    done
+done
+fairseq-capsule analyze lengths "${outputs[@]}" "${names[@]}" --groups 4 --lowercase --out experiments/results/analysis/ablation
+fairseq-capsule analyze routing "${routed[@]}" "${names[@]:10}" --data data/multi30k/bin --split test --out experiments/results/analysis/ablation
+# The assignment on the toy corpus, with the links that it contains.
 scripts/prepare-toy.sh data/toy
 train() { scripts/train.sh configs/toy/$1.yaml data/toy/bin $2 "${@:3}" dataset.disable_validation=false; }
 train transformer runs/toy/transformer
