@@ -128,6 +128,16 @@ def test_of_options_that_exclude_each_other_one_is_required(words, world, tmp_pa
     assert result.status == 2 and "--ids" in result.err and "--text" in result.err
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_an_assignment_has_alignments_or_text_to_align(given, world, tmp_path, command):
+    text = tmp_path / "text"
+    text.write_text("a\n")
+    words = ["--alignments", text, "--train", text, text] if given else []
+    checkpoint = [world / "model.pt", "--data", world / "data/bin"]
+    result = command("analyze", "assignment", *checkpoint, "--out", tmp_path / "out", *words)
+    assert result.status == 2 and "--alignments" in result.err and "--train" in result.err
+
+
 def test_an_inspection_that_fails_at_once_leaves_the_index(world, tmp_path, command):
     (tmp_path / "index.html").write_text("of an earlier call")
     result = command("inspect", world / "model.pt", world / "data/bin", "--out", tmp_path, "--text", " ")

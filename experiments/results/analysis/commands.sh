@@ -16,7 +16,7 @@ fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after
   "$runs/lstm+dataset.max_tokens-4096+optimization.lr-[0.005]+size-as_capsnmt/seed1/checkpoint_avg_table.pt"
 python experiments/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
   --baseline $runs/transformer/seed1/checkpoint_avg_table.pt --data data/multi30k/bin
-# eflomal takes no seed.
+# eflomal takes no seed. The committed figures were made with links of the tokenised text, which has words where the data has <unk>.
 fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/checkpoint_last.pt $gdr/seed1/checkpoint_last.pt \
   --names "GDR, mean" --names "GDR, sum" --data data/multi30k/bin --split test \
   --train data/multi30k/tokenised/train.en data/multi30k/tokenised/train.de --out experiments/results/analysis
