@@ -20,7 +20,8 @@ for archive in "$root"/experiments/results/*.tar.xz; do
 done
 for printed in "$root"/experiments/results/*.md; do
     table=$(basename "$printed" .md)
-    own=${table%%-*} # interpretations-lstm is in interpretations.tar.xz, tables without an archive of their own in multi30k.tar.xz
+    own=$table
+    [[ -d $runs/$own ]] || own=${table%%-*} # ablation-adequacy is in ablation.tar.xz
     [[ -d $runs/$own ]] || own=multi30k
     "$root/scripts/reproduce.sh" "$table" --print --runs "$runs/$own" --figure --curves --out "$out"
 done
