@@ -21,7 +21,7 @@ done
 for printed in "$root"/experiments/results/*.md; do
     table=$(basename "$printed" .md)
     own=$table
-    [[ -d $runs/$own ]] || own=${table%%-*} # ablation-adequacy is in ablation.tar.xz
+    [[ -d $runs/$own ]] || own=${table%%-*} # ablation-adequacy is in ablation.tar.xz, comparison in multi30k.tar.xz
     [[ -d $runs/$own ]] || own=multi30k
     "$root/scripts/reproduce.sh" "$table" --print --runs "$runs/$own" --figure --curves --out "$out"
 done
