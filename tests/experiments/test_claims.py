@@ -82,7 +82,7 @@ def test_what_decides_a_claim_was_written_before_its_table_was_trained(table):
         pytest.skip("the table is not trained yet, or its history is not here")
     decisive = ("claim", "place", "paper", "bounds", "figure", "table", "row", "column")
 
-    def decided_by(papers):  # `planned`: once the key of a table that was to replace another
+    def decided_by(papers):  # older versions of claims.yaml have `planned`: a table that replaces another
         of_all = ({**claim, **claim.get("planned", {})} for of_paper in papers.values() for claim in of_paper)
         return [{key: claim.get(key) for key in decisive} for claim in of_all if claim.get("table") == table]
 
